@@ -1,0 +1,1 @@
+"""warpjit: warp-level tensor-core kernels in Python."""

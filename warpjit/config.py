@@ -1,0 +1,42 @@
+"""Every environment variable that warpjit reads, in one place.
+
+`read()` takes a snapshot. Nothing else in the package looks at `os.environ`; the launch path never calls this.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Config:
+    """A snapshot of the environment.
+
+    cache_dir   WARPJIT_CACHE_DIR   where cubins are kept; None: the user's cache directory
+    target      WARPJIT_TARGET      architecture to verify and build for where no GPU decides, e.g. "sm_90a"
+    cpu         WARPJIT_CPU         "simulate" (default) or "error": refuse CPU tensors
+    lineinfo    WARPJIT_LINEINFO    True ("1"): build with #line and -lineinfo, for profilers
+    cuda_home   CUDA_HOME           the toolkit's root; None: ask `nvcc --dryrun`
+    path        PATH                where nvcc and nvdisasm are looked for
+    """
+
+    cache_dir: str | None = None
+    target: str | None = None
+    cpu: str = "simulate"
+    lineinfo: bool = False
+    cuda_home: str | None = None
+    path: str = ""
+
+
+def read() -> Config:
+    """The configuration that the environment asks for now."""
+    env = os.environ
+    return Config(
+        cache_dir=env.get("WARPJIT_CACHE_DIR") or None,
+        target=env.get("WARPJIT_TARGET") or None,
+        cpu=env.get("WARPJIT_CPU") or "simulate",
+        lineinfo=env.get("WARPJIT_LINEINFO", "") not in ("", "0"),
+        cuda_home=env.get("CUDA_HOME") or None,
+        path=env.get("PATH", ""),
+    )
