@@ -1,0 +1,1 @@
+"""The intermediate representation: data types, their arithmetic, facts about scalars, nodes and their printer."""
