@@ -1,0 +1,270 @@
+"""What an instruction of the table is made of.
+
+A `Row` says everything about one instruction: its text, its operands with their layouts, who executes it,
+which targets have it, how it is written in CUDA and what it does to arrays. The tracer checks operands
+against it, the emitter writes its `code`, the simulator runs its `meaning`; none of them knows any row by
+name. The rows themselves stand in the files named for their families.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warpjit.errors import InstructionError
+from warpjit.ir.dtypes import DType
+from warpjit.isa.target import Target
+from warpjit.layout import TileLayout
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Kind(Enum):
+    """What an operand is. A new kind is a change of the machine: emitter and simulator have a handler for each."""
+
+    FRAGMENT = "fragment"  # registers of all lanes, placed by a layout
+    SCALAR = "scalar"  # one value a thread
+    IMMEDIATE = "immediate"  # a number in the instruction's text: in `Op.params` under the operand's name
+    ADDRESS = "address"  # memory: `bytes` contiguous bytes at this lane's address
+    BARRIER = "mbarrier"  # an 8-byte mbarrier object in shared memory
+
+
+class Mode(Enum):
+    READ = "read"
+    WRITE = "write"
+    UPDATE = "update"  # read and written
+
+
+class Participants(Enum):
+    """Who executes the instruction together."""
+
+    THREAD = "thread"
+    WARP = "warp"
+    WARPGROUP = "warpgroup"
+    CTA = "cta"
+    CLUSTER = "cluster"
+
+
+class Completion(Enum):
+    """How the program learns that an operand which is busy "until completion" is free."""
+
+    NONE = "none"
+    CP_ASYNC_GROUP = "cp.async group"
+    BULK_GROUP = "bulk group"
+    WGMMA_GROUP = "wgmma group"
+    MBARRIER_BYTES = "mbarrier bytes"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of a row.
+
+    name        as in the manual, lower case except matrices: "d", "a", "D", "A"
+    dtype       of one register or scalar; of one element for an address that loads or stores a scalar
+    shape       FRAGMENT, or an ADDRESS that a tile can stand for: extents of the atom, in units of `dtype`
+    layout      FRAGMENT: atom coordinates -> laneid and register (axis m).
+                ADDRESS: atom coordinates without the last -> laneid of the lane that gives this row's address
+    repeats     names of the repeat axes before the atom, outermost first ("M", "N"); leading batch axes are free
+    space       ADDRESS, BARRIER: "global" or "shared"
+    bytes       ADDRESS: contiguous bytes moved at each address (0: given by the immediate named `size`)
+    align       ADDRESS: the address must be a multiple of this many bytes
+    proxy       "generic" or "async": through which proxy the memory is accessed
+    busy        "issue": free again after the instruction; "completion": until `Row.completion`
+    optional    may be left out
+    choices     IMMEDIATE: the legal values, empty for any
+    """
+
+    name: str
+    kind: Kind
+    mode: Mode = Mode.READ
+    dtype: DType | None = None
+    shape: tuple[int, ...] = ()
+    layout: TileLayout | None = None
+    repeats: tuple[str, ...] = ()
+    space: str = ""
+    bytes: int = 0
+    align: int = 1
+    proxy: str = "generic"
+    busy: str = "issue"
+    optional: bool = False
+    choices: tuple[int, ...] = ()
+
+    @property
+    def registers(self) -> int:
+        """FRAGMENT: registers of one lane."""
+        return self.layout.span("m") if self.kind is Kind.FRAGMENT and self.layout is not None else 0
+
+    @property
+    def reads(self) -> bool:
+        return self.mode is not Mode.WRITE
+
+    @property
+    def writes(self) -> bool:
+        return self.mode is not Mode.READ
+
+
+# ---- how a row is written in CUDA C++ -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asm:
+    """An inline-PTX statement. `{name}` is an operand: a fragment becomes `{%0, %1, ...}`, an address its
+    register (write the brackets: `[{src}]`), an immediate its number. `{{` is a brace."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Cxx:
+    """A C++ statement over the operands, e.g. `{d} = {a} + {b};`. An address is a typed lvalue:
+    `{d} = {src};`. It calls no function: the generated text is header-free."""
+
+    text: str
+
+
+Code: TypeAlias = Asm | Cxx | Callable[[Mapping[str, int]], "Asm | Cxx"]
+
+
+# ---- what a row does besides computing ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Closes the group of asynchronous copies issued so far."""
+
+    group: Completion
+
+
+@dataclass(frozen=True)
+class WaitGroup:
+    """Blocks until at most `n` (immediate operand) of the latest groups are pending; with `all_groups` none."""
+
+    group: Completion
+    all_groups: bool = False
+
+
+@dataclass(frozen=True)
+class BarrierSync:
+    """Blocks until the participants have come: the CTA (operands `id`, `count` where the row has them) or the warp."""
+
+
+@dataclass(frozen=True)
+class WaitUntil:
+    """Blocks each lane until `ready(*reads)` is true; reads are the arrays of the reading operands."""
+
+    ready: Callable[..., Array]
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Orders memory accesses: of one proxy against the other, or against other threads."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Special:
+    """Reads a special register: "laneid", "tid.x", "ctaid.y", "nctaid.z", "warp" (this warp's index), ..."""
+
+    register: str
+
+
+@dataclass(frozen=True)
+class Elect:
+    """Chooses one active lane of the warp."""
+
+
+@dataclass(frozen=True)
+class CompleteBytes:
+    """When its copy completes, `bytes` are subtracted from the pending count of the mbarrier operand."""
+
+
+Effect: TypeAlias = Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Which targets have the instruction, and the same in words ("sm_80 or later")."""
+
+    text: str
+    holds: Callable[[Target], bool] = field(compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One instruction.
+
+    text          full PTX text in the manual's order of modifiers; a name of ours where PTX has no single instruction
+    code          how it is written
+    meaning       what it does: takes the arrays of the reading operands in order (and params as keywords), returns
+                  the arrays of the writing ones. Shapes: scalars (*batch, 32); fragments (*batch, 32, registers);
+                  addresses uint8 (*batch, 32, bytes); barriers uint64 (*batch, 32). None: no data.
+    effect        what it does to synchronisation
+    memory        touches memory or synchronises: its asm is volatile with a "memory" clobber
+    pure          no effect but its result: unused results may be dropped, equal ones shared
+    tile          may be used through `T.cuda.tile.apply`
+    section       where the manual describes it
+    notes         what a user should know ("emulated on sm_90")
+    """
+
+    text: str
+    operands: tuple[Operand, ...]
+    code: Code
+    meaning: Callable[..., Any] | None
+    needs: Needs
+    participants: Participants = Participants.THREAD
+    completion: Completion = Completion.NONE
+    effect: Effect | None = None
+    memory: bool = False
+    pure: bool = False
+    tile: bool = False
+    section: str = ""
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise InstructionError(f"row {self.text!r}: {problem}")
+
+    def _problems(self) -> list[str]:
+        names = [operand.name for operand in self.operands]
+        found = [f"operand name {name!r} stands twice" for name in set(names) if names.count(name) > 1]
+        for operand in self.operands:
+            found += _operand_problems(operand)
+        if self.pure and self.memory:
+            found.append("a pure row cannot touch memory")
+        if self.completion is Completion.NONE and any(operand.busy == "completion" for operand in self.operands):
+            found.append("an operand is busy until completion, but the row names no completion")
+        if isinstance(self.code, Asm | Cxx):
+            found += [f"operand {name!r} does not stand in its code" for name in names if "{" + name not in self.code.text]
+        return found
+
+    def operand(self, name: str) -> Operand:
+        """The operand of this name; InstructionError lists the names."""
+        for operand in self.operands:
+            if operand.name == name:
+                return operand
+        known = ", ".join(operand.name for operand in self.operands)
+        raise InstructionError(f"{self.text} has no operand {name!r}; its operands are {known}")
+
+    def __repr__(self) -> str:
+        return f'T.ptx["{self.text}"]'
+
+
+def _operand_problems(operand: Operand) -> list[str]:
+    """What is wrong with an operand by itself."""
+    where = f"operand {operand.name!r}"
+    if operand.kind is Kind.FRAGMENT:
+        if operand.layout is None or operand.dtype is None or not operand.shape:
+            return [f"{where}: a fragment needs dtype, shape and layout"]
+        if operand.layout.size() != int(np.prod(operand.shape)):
+            return [f"{where}: layout {operand.layout!r} does not have the size of shape {operand.shape}"]
+        if not operand.layout.is_bijective(("laneid", "m")):
+            return [f"{where}: layout {operand.layout!r} is not a bijection onto lanes and registers"]
+    if operand.kind in (Kind.ADDRESS, Kind.BARRIER) and operand.space not in ("global", "shared"):
+        return [f"{where}: an address needs a space, global or shared"]
+    return []
