@@ -1,0 +1,301 @@
+"""The source of a function, read once, at decoration, and proven to be what Python runs.
+
+`of_function` reads the lines that `linecache` gives at that moment, parses the whole file (so line numbers,
+columns and multi-line strings stay the user's), finds the definition by the code object's line, name and
+positions, and compiles the text again to see that it gives the same code: a file that was edited since it was
+imported is refused, never traced. What names mean (globals, closure) stays with the function object; what the
+definition means is the tracer's.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import functools
+import hashlib
+import inspect
+import linecache
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from warpjit.errors import Frame, Loc, SourceError
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
+
+_FUTURE_FLAGS = functools.reduce(
+    lambda flags, name: flags | int(getattr(__future__, name).compiler_flag), __future__.all_feature_names, 0
+)
+_PYTEST_NAMES = ("@py_builtins", "@pytest_ar")
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile:
+    """One text as it was when it was read. `tree` has columns in characters, not in bytes as `ast` gives them."""
+
+    file: str
+    lines: tuple[str, ...]
+    tree: ast.Module = field(repr=False)
+    code: types.CodeType = field(repr=False)
+
+    def loc(self, node: ast.AST, function: str) -> Loc:
+        """Where `node` stands. A node of several lines is shown to the end of its first."""
+        line = getattr(node, "lineno", 0)
+        if not 1 <= line <= len(self.lines):
+            return Loc((Frame(self.file, function, line, 0, 0),))
+        text = self.lines[line - 1]
+        column = getattr(node, "col_offset", 0)
+        end = getattr(node, "end_col_offset", None)
+        if end is None or getattr(node, "end_lineno", line) != line:
+            end = max(len(text.rstrip()), column + 1)
+        return Loc((Frame(self.file, function, line, column, end, text),))
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSource:
+    """One definition.
+
+    file        the name of the file, as the code object gives it
+    qualname    "outer.<locals>.kernel"
+    first_line  of the definition with its decorators, counted from 1
+    text        exactly as written: whole lines of a `def` with its decorators, the expression of a lambda
+    node        the parsed definition; lines are the file's, columns are characters from 0
+    origin      the whole file, for places
+    """
+
+    file: str
+    qualname: str
+    first_line: int
+    text: str
+    node: FunctionNode = field(repr=False)
+    origin: SourceFile = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The function's own name, "<lambda>" for a lambda."""
+        return _name(self.node)
+
+    def loc(self, node: ast.AST | None = None) -> Loc:
+        """The place of `node`, or of the definition's `def` line."""
+        return self.origin.loc(self.node if node is None else node, self.qualname)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of what the definition says: no line, path, comment, spacing or decorator is in it."""
+        node = self.node
+        if isinstance(node, ast.FunctionDef):
+            node = copy.copy(node)
+            node.decorator_list = []
+        return hashlib.sha256(ast.dump(node).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def of_function(function: Callable[..., Any]) -> FunctionSource:
+    """The source of a Python function, lambda or static method, as it is now.
+
+    SourceError: not a Python function; no source to be had (standard input, `exec`); the text is not the one
+    that the function was compiled from; a lambda that cannot be told from its neighbours.
+    """
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, types.FunctionType):
+        raise SourceError(f"expected a Python function but got {type(function).__name__} {function!r}")
+    code = plain.__code__
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise SourceError(f"expected a function of def or lambda but {plain.__qualname__} is an async def")
+    origin = _read(plain)
+    node = _find(origin, code)
+    if node is None or not _same_code(origin, code, node):
+        raise SourceError(
+            f"{code.co_filename}, line {code.co_firstlineno}: the text of {plain.__qualname__} is not what Python "
+            "compiled: the file was edited after it was imported, or something rewrote the code. Import it afresh."
+        )
+    return FunctionSource(
+        code.co_filename, plain.__qualname__, code.co_firstlineno, _text_of(origin.lines, node), node, origin
+    )
+
+
+# ---- reading and parsing ------------------------------------------------------------------------------
+
+
+def _read(function: types.FunctionType) -> SourceFile:
+    """The file that `function` was compiled from, as it is at this moment."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines and hasattr(linecache, "_getlines_from_code"):  # the interactive interpreter of 3.13 and later
+        lines = linecache._getlines_from_code(code)
+    if not lines:
+        raise SourceError(
+            f"the source of {function.__qualname__} cannot be had: {code.co_filename!r} cannot be read. "
+            "Kernels are traced from their source, so define them in a file or a notebook cell "
+            "(not on standard input, and not through exec without a linecache entry)."
+        )
+    try:
+        text = "".join(lines).replace("\r\n", "\n")
+        return _parse(code.co_filename, text, code.co_flags & _FUTURE_FLAGS)
+    except SyntaxError as problem:
+        raise SourceError(
+            f"{code.co_filename}, line {problem.lineno}: the file no longer parses ({problem.msg}); it was edited "
+            f"after {function.__qualname__} was imported from it."
+        ) from None
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(file: str, text: str, flags: int) -> SourceFile:
+    """Parse and compile a text once, however many kernels it holds. `flags`: the __future__ imports in force."""
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # notebook cells may have it
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python has shown them to the user when it compiled the file
+        tree = compile(text, file, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        code = compile(text, file, "exec", flags, dont_inherit=True)
+    lines = tuple(text.split("\n"))
+    _count_characters(tree, lines)
+    return SourceFile(file, lines, tree, code)
+
+
+def _count_characters(tree: ast.AST, lines: tuple[str, ...]) -> None:
+    """Turn the columns of `tree` from UTF-8 bytes into characters, in place."""
+    node: Any
+    for node in ast.walk(tree):
+        if hasattr(node, "col_offset"):
+            node.col_offset = _characters(lines, node.lineno, node.col_offset)
+            node.end_col_offset = _characters(lines, node.end_lineno, node.end_col_offset)
+
+
+def _characters(lines: tuple[str, ...], line: int, column: int) -> int:
+    """The column in characters of a column in UTF-8 bytes."""
+    text = lines[line - 1]
+    return column if text.isascii() else len(text.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace"))
+
+
+def _text_of(lines: tuple[str, ...], node: FunctionNode) -> str:
+    first, last = _first_line(node), int(node.end_lineno or node.lineno)
+    chosen = list(lines[first - 1 : last])
+    if isinstance(node, ast.Lambda):
+        chosen[-1] = chosen[-1][: node.end_col_offset]
+        chosen[0] = chosen[0][node.col_offset :]
+    return "\n".join(chosen)
+
+
+# ---- finding the definition ---------------------------------------------------------------------------
+
+
+def _name(node: FunctionNode) -> str:
+    return "<lambda>" if isinstance(node, ast.Lambda) else node.name
+
+
+def _first_line(node: FunctionNode) -> int:
+    """As `co_firstlineno` counts: the line of the first decorator."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _find(origin: SourceFile, code: types.CodeType) -> FunctionNode | None:
+    """The definition that `code` was compiled from, by its line and name and, among lambdas, its positions."""
+    found = [
+        node
+        for node in ast.walk(origin.tree)
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        and _name(node) == code.co_name
+        and _first_line(node) == code.co_firstlineno
+    ]
+    if len(found) < 2:
+        return found[0] if found else None
+    spans = list(_spans(origin.lines, code))
+    if not spans:
+        return _only_meaning(found, code)
+    holders = [node for node in found if isinstance(node, ast.Lambda) and _holds(node.body, spans)]
+    return min(holders, key=_extent, default=None)  # of nested ones the innermost
+
+
+def _spans(lines: tuple[str, ...], code: types.CodeType) -> Iterator[tuple[int, int, int, int]]:
+    """(line, column, end line, end column) of the instructions of a lambda, columns in characters."""
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None:
+            continue
+        if (line, column) == (end_line, end_column) or max(line, end_line) > len(lines):
+            continue  # what the compiler adds in front of the body has no extent
+        yield line, _characters(lines, line, column), end_line, _characters(lines, end_line, end_column)
+
+
+def _holds(body: ast.expr, spans: list[tuple[int, int, int, int]]) -> bool:
+    start, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
+    return all(start <= (line, column) and (last, stop) <= end for line, column, last, stop in spans)
+
+
+def _extent(node: ast.Lambda) -> tuple[int, int]:
+    """Orders lambdas that hold each other, the inner one first."""
+    return (-node.lineno, -node.col_offset)
+
+
+def _only_meaning(found: list[FunctionNode], code: types.CodeType) -> FunctionNode:
+    """Of lambdas without positions (python -X no_debug_ranges): any, if all say the same."""
+    if len({ast.dump(node) for node in found}) == 1:
+        return found[0]
+    raise SourceError(
+        f"{code.co_filename}, line {code.co_firstlineno}: {len(found)} lambdas stand on this line and Python keeps no "
+        "columns here, so they cannot be told apart. Put each on its own line, or use def."
+    )
+
+
+# ---- proving that it is the one -----------------------------------------------------------------------
+
+
+def _same_code(origin: SourceFile, code: types.CodeType, node: FunctionNode) -> bool:
+    """Whether compiling the text of `node` gives `code`."""
+    for candidate in _codes(origin.code):
+        if (candidate.co_name, candidate.co_firstlineno) != (code.co_name, code.co_firstlineno):
+            continue
+        if _matches(candidate, code) and _find(origin, candidate) is node:
+            return True
+    return False
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """All code objects inside `code`."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _matches(compiled: types.CodeType, running: types.CodeType) -> bool:
+    if any(name in running.co_names for name in _PYTEST_NAMES):
+        # pytest rewrites `assert` in test modules and adds to the rest: all that the text says must be there.
+        return _parameters(compiled) == _parameters(running) and _words(compiled) <= _words(running)
+    return _summary(compiled) == _summary(running)
+
+
+def _parameters(code: types.CodeType) -> tuple[object, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    return (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[:count])
+
+
+def _words(code: types.CodeType) -> frozenset[str]:
+    """The names that a code object uses."""
+    return frozenset(code.co_names + code.co_varnames + code.co_freevars + code.co_cellvars)
+
+
+def _summary(code: types.CodeType) -> tuple[object, ...]:
+    """What a code object does, without where it stands. Constants with their types: 1, True and 1.0 differ."""
+    return (
+        _parameters(code),
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_cellvars,
+        tuple(_constant(value) for value in code.co_consts),
+    )
+
+
+def _constant(value: object) -> object:
+    if isinstance(value, types.CodeType):
+        return _summary(value)
+    if isinstance(value, tuple):
+        return tuple(_constant(item) for item in value)
+    if isinstance(value, frozenset):
+        return frozenset(_constant(item) for item in value)
+    return (type(value).__name__, repr(value))
