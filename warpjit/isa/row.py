@@ -8,7 +8,7 @@ name. The rows themselves stand in the files named for their families.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -71,8 +71,8 @@ class Operand:
                 ADDRESS: atom coordinates without the last -> laneid of the lane that gives this row's address
     repeats     names of the repeat axes before the atom, outermost first ("M", "N"); leading batch axes are free
     space       ADDRESS, BARRIER: "global" or "shared"
-    bytes       ADDRESS: contiguous bytes moved at each address (0: given by the immediate named `size`)
-    align       ADDRESS: the address must be a multiple of this many bytes
+    bytes       ADDRESS: contiguous bytes moved at each address (0: given by the immediate or scalar named `size`)
+    align       ADDRESS: the address must be a multiple of this many bytes; where `size` is an immediate, of it too
     proxy       "generic" or "async": through which proxy the memory is accessed
     busy        "issue": free again after the instruction; "completion": until `Row.completion`
     optional    may be left out
@@ -113,8 +113,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Asm:
-    """An inline-PTX statement. `{name}` is an operand: a fragment becomes `{%0, %1, ...}`, an address its
-    register (write the brackets: `[{src}]`), an immediate its number. `{{` is a brace."""
+    """An inline-PTX statement. `{name}` is an operand: a fragment becomes `{%0, %1, ...}`, an address or a barrier
+    its register (write the brackets: `[{src}]`), an immediate its number. `{{` is a brace, `%%` a percent sign.
+    A bool or 8-bit scalar stands for a 32-bit register that holds the value (0 or 1; sign-extended if signed):
+    inline assembly has no narrower constraint than "h", so the emitter converts around the statement."""
 
     text: str
 
@@ -122,12 +124,15 @@ class Asm:
 @dataclass(frozen=True)
 class Cxx:
     """A C++ statement over the operands, e.g. `{d} = {a} + {b};`. An address is a typed lvalue:
-    `{d} = {src};`. It calls no function: the generated text is header-free."""
+    `{d} = {src};`, an immediate its number, `{{` a brace; all else stands as it is. An operand is a name or a
+    literal and may stand several times. It calls no function: the generated text is header-free."""
 
     text: str
 
 
 Code: TypeAlias = Asm | Cxx | Callable[[Mapping[str, int]], "Asm | Cxx"]
+"""A template, or a function of the operation's params that gives one. For each optional operand the mapping also
+holds `has_<name>`, 1 where it is given: call `Row.written`, which adds them."""
 
 
 # ---- what a row does besides computing ----------------------------------------------------------------
@@ -202,7 +207,8 @@ class Row:
     text          full PTX text in the manual's order of modifiers; a name of ours where PTX has no single instruction
     code          how it is written
     meaning       what it does: takes the arrays of the reading operands in order (and params as keywords), returns
-                  the arrays of the writing ones. Shapes: scalars (*batch, 32); fragments (*batch, 32, registers);
+                  the array of the writing one (a tuple of arrays, in order, if several write; an optional operand
+                  that is left out is None). Shapes: scalars (*batch, 32); fragments (*batch, 32, registers);
                   addresses uint8 (*batch, 32, bytes); barriers uint64 (*batch, 32). None: no data.
     effect        what it does to synchronisation
     memory        touches memory or synchronises: its asm is volatile with a "memory" clobber
@@ -250,6 +256,14 @@ class Row:
                 return operand
         known = ", ".join(operand.name for operand in self.operands)
         raise InstructionError(f"{self.text} has no operand {name!r}; its operands are {known}")
+
+    def written(self, params: Mapping[str, int], given: Collection[str] | None = None) -> Asm | Cxx:
+        """The template for these params; `given` names the optional operands that are present (None: all)."""
+        if isinstance(self.code, Asm | Cxx):
+            return self.code
+        optional = [operand.name for operand in self.operands if operand.optional]
+        presence = {f"has_{name}": int(given is None or name in given) for name in optional}
+        return self.code({**params, **presence})
 
     def __repr__(self) -> str:
         return f'T.ptx["{self.text}"]'
