@@ -1,0 +1,124 @@
+"""Conversion of values between any two data types, as `cvt` on the device does it.
+
+Sources: PTX manual, section "Data Movement and Conversion Instructions: cvt" (rounding, saturation, NaN to integer),
+met bit for bit by an H200 for every pair of 16- to 64-bit floats and 8- to 64-bit integers. Bit reinterpretation is
+in `words`; arithmetic in `arithmetic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warpjit.errors import TraceError
+from warpjit.ir.dtypes import DType, bool_, dtype_of, float64, int8, uint8
+from warpjit.ir.nans import canonical_nan, carry_nan
+from warpjit.ir.rounding import round_float
+
+Array = np.ndarray[Any, Any]
+
+
+def convert(values: Array, target: DType) -> Array:
+    """`values` (any shape, any data type) converted to `target`; the same array where the type is the same.
+
+    float to float    to nearest even, once; 8-bit floats saturate; NaN as `nans.carry_nan` says
+    float to int      toward zero, saturating; NaN gives 0, but from float64 or to 64 bits the word with only its
+                      top bit set
+    int to float      to nearest even, once
+    int to int        wraps to the low bits
+    to bool           value != 0 (NaN is true); from bool: 0 or 1
+
+    Raises TraceError for mbarrier.
+    """
+    values = np.asarray(values)
+    source = dtype_of(values)
+    if target == source:
+        return values
+    handler = _HANDLERS.get((source.kind, target.kind))
+    if handler is None:
+        raise TraceError(f"there is no conversion from {source} to {target}")
+    with np.errstate(all="ignore"):
+        return handler(values, target)
+
+
+def _float_to_float(values: Array, target: DType) -> Array:
+    source = dtype_of(values)
+    if source.bits == 8:
+        # Hardware widens 8-bit floats to float16 only (cvt.rn.f16x2.e4m3x2); all else goes on from there.
+        return convert(canonical_nan(values.astype(np.float16)), target)
+    working = values if source.bits >= 32 else values.astype(np.float32)
+    converted = working.astype(np.float64) if target == float64 else round_float(working, target)
+    return carry_nan(values, converted)
+
+
+def _float_to_int(values: Array, target: DType) -> Array:
+    source = dtype_of(values)
+    whole = np.trunc(values.astype(np.float64))
+    # Both borders are powers of two (or zero), so float64 compares with them exactly.
+    below, above = whole < float(target.min), whole >= float(target.max + 1)
+    unknown = np.isnan(whole)
+    holder: type[Any] = np.uint64 if target.kind == "uint" else np.int64
+    integers = np.where(below | above | unknown, 0.0, whole).astype(holder)
+    integers = np.where(below, holder(target.min), np.where(above, holder(target.max), integers))
+    if source == float64 or target.bits == 64:
+        integers = np.where(unknown, holder(target.min or 1 << target.bits - 1), integers)
+    return _narrow(np.asarray(integers), target)
+
+
+def _int_to_float(values: Array, target: DType) -> Array:
+    if values.dtype.itemsize < 8:
+        return round_float(_plain(values).astype(np.float64), target)
+    if target == float64:
+        return values.astype(np.float64)
+    return round_float(_int64_to_float64_odd(values), target)
+
+
+def _int64_to_float64_odd(values: Array) -> Array:
+    """64-bit integers as float64 rounded to odd: of what does not fit 53 bits, the last place says "inexact"."""
+    coarse = values >> 11
+    inexact = (values & 0x7FF) != 0
+    odd = (coarse | inexact.astype(values.dtype)) << 11
+    wide = (values >= 1 << 53) if values.dtype == np.uint64 else ((values >= 1 << 53) | (values <= -(1 << 53)))
+    return np.where(wide, odd, values).astype(np.float64)
+
+
+def _int_to_int(values: Array, target: DType) -> Array:
+    return _narrow(_plain(values), target)
+
+
+def _to_bool(values: Array, target: DType) -> Array:
+    return np.asarray(values != values.dtype.type(0)).astype(bool_.numpy)
+
+
+def _from_bool(values: Array, target: DType) -> Array:
+    return convert(values.astype(np.uint8), target)
+
+
+def _plain(values: Array) -> Array:
+    """Integers as a type that numpy itself computes with: 4-bit ones become 8-bit ones."""
+    source = dtype_of(values)
+    if source.bits > 4:
+        return values
+    return values.astype(int8.numpy if source.signed else uint8.numpy)
+
+
+def _narrow(values: Array, target: DType) -> Array:
+    """Integers cut to the low bits of `target`, which keeps them where they already fit."""
+    if target.bits > 4:
+        return values.astype(target.numpy)
+    nibble = values.astype(np.uint8) & np.uint8(0xF)
+    if target.signed:
+        return ((nibble ^ np.uint8(8)).astype(np.int8) - np.int8(8)).astype(target.numpy)
+    return nibble.astype(target.numpy)
+
+
+_HANDLERS: dict[tuple[str, str], Callable[[Array, DType], Array]] = {
+    ("float", "float"): _float_to_float,
+    **{("float", kind): _float_to_int for kind in ("int", "uint")},
+    **{(kind, "float"): _int_to_float for kind in ("int", "uint")},
+    **{(source, kind): _int_to_int for source in ("int", "uint") for kind in ("int", "uint")},
+    **{(kind, "bool"): _to_bool for kind in ("float", "int", "uint")},
+    **{("bool", kind): _from_bool for kind in ("float", "int", "uint")},
+}

@@ -1,0 +1,60 @@
+"""Everything that gives a scalar operation its meaning, under one name: what the simulator computes with.
+
+    convert                                     conversion between data types
+    bitcast, pack, unpack                       the same bits under another type
+    add ... shift_right, zero_divisors          arithmetic
+    fma                                         fused multiply-add
+    canonical_nan                               the NaN that operations return
+
+Matrix instructions are in `matrix_numerics`; approximate functions belong to the instruction rows that name them.
+"""
+
+from __future__ import annotations
+
+from warpjit.ir.arithmetic import (
+    absolute,
+    add,
+    divide,
+    floor_quotient,
+    floor_remainder,
+    maximum,
+    minimum,
+    multiply,
+    negate,
+    shift_left,
+    shift_right,
+    sqrt,
+    subtract,
+    truncated_quotient,
+    truncated_remainder,
+    zero_divisors,
+)
+from warpjit.ir.conversion import convert
+from warpjit.ir.fma import fma
+from warpjit.ir.nans import canonical_nan
+from warpjit.ir.words import bitcast, pack, unpack
+
+__all__ = [
+    "absolute",
+    "add",
+    "bitcast",
+    "canonical_nan",
+    "convert",
+    "divide",
+    "floor_quotient",
+    "floor_remainder",
+    "fma",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "pack",
+    "shift_left",
+    "shift_right",
+    "sqrt",
+    "subtract",
+    "truncated_quotient",
+    "truncated_remainder",
+    "unpack",
+    "zero_divisors",
+]
