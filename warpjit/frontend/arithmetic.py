@@ -1,0 +1,391 @@
+"""Operators on the language's scalars: types meet, integers stay sums as long as they can, conditions teach.
+
+Each function takes the `Builder` first and gives a `Scalar`. Operands may be static numbers where one side is a
+`Scalar`: a literal takes the other side's type and must fit. Two static operands never come here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from warpjit.errors import TraceError
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.refine import refinements
+from warpjit.frontend.values import Linear, Scalar, Value, is_number
+from warpjit.ir import dtypes
+from warpjit.ir import facts as fact
+from warpjit.ir.dtypes import DType
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Const
+from warpjit.isa.scalar import ARITHMETIC, COMPARE, CONVERT, SELECT
+
+SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "min": "min", "max": "max"}
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+BITWISE = ("and", "or", "xor")
+
+
+# ---- literals and types -------------------------------------------------------------------------------
+
+
+def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar:
+    """A static number as a constant of `dtype`. TraceError: it does not fit."""
+    if dtype.is_int:
+        if isinstance(value, float) and not value.is_integer():
+            raise TraceError(f"the literal {value!r} is not an integer, but the other operand is {dtype}")
+        whole = int(value)
+        if not dtype.min <= whole <= dtype.max:
+            raise TraceError(f"the literal {whole} does not fit {dtype} ({dtype.min} to {dtype.max})")
+        return builder.integer(dtype, Linear((), whole))
+    if dtype.is_bool:
+        if value not in (0, 1):
+            raise TraceError(f"the literal {value!r} is not a bool")
+        return Scalar(dtype, Facts(int(value), int(value), int(value), Uniformity.STATIC), Const(bool(value), dtype))
+    with np.errstate(over="ignore"):
+        rounded = float(np.asarray(value, dtype=np.float64).astype(dtype.numpy))
+    if math.isinf(rounded) and not math.isinf(value):
+        raise TraceError(f"the literal {value!r} is too large for {dtype}")
+    return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(rounded, dtype))
+
+
+def natural(builder: Builder, value: Value) -> Scalar:
+    """A scalar, or a static number in the type that it has by itself: int32, float32, bool."""
+    if isinstance(value, Scalar):
+        return value
+    for kind, dtype in ((bool, dtypes.bool_), (int, dtypes.int32), (float, dtypes.float32)):
+        if isinstance(value, kind):
+            return literal(builder, value, dtype)
+    raise TraceError(f"expected a number but got {describe(value)}")
+
+
+def describe(value: Value) -> str:
+    """A value in an error's sentence."""
+    if isinstance(value, Scalar):
+        return f"a scalar of type {value.dtype}"
+    return f"{type(value).__name__} {value!r}" if is_number(value) or isinstance(value, str) else type(value).__name__
+
+
+def common(builder: Builder, a: Value, b: Value, *, keep_bool: bool = False) -> tuple[Scalar, Scalar]:
+    """Both operands in the type in which they meet. A bool in arithmetic is int32 unless `keep_bool`."""
+    left, right = _unbool(builder, a, keep_bool), _unbool(builder, b, keep_bool)
+    if isinstance(left, Scalar) and isinstance(right, Scalar):
+        if left.dtype == right.dtype:
+            return left, right
+        meeting = dtypes.promote(left.dtype, right.dtype)
+        return convert(builder, left, meeting), convert(builder, right, meeting)
+    if isinstance(left, Scalar):
+        left, right = _with_literal(builder, left, right)
+        return left, right
+    right, left = _with_literal(builder, right, left)
+    return left, right
+
+
+def _unbool(builder: Builder, value: Value, keep: bool) -> Value:
+    if isinstance(value, Scalar) and value.dtype.is_bool and not keep:
+        return convert(builder, value, dtypes.int32)
+    if not isinstance(value, Scalar) and not is_number(value):
+        raise TraceError(f"expected a number but got {describe(value)}")
+    return value
+
+
+def _with_literal(builder: Builder, scalar: Scalar, value: int | float) -> tuple[Scalar, Scalar]:
+    if scalar.dtype.is_int and isinstance(value, float):
+        scalar = convert(builder, scalar, dtypes.float32)
+    if scalar.dtype.is_bool and not isinstance(value, bool):
+        scalar = convert(builder, scalar, dtypes.int32 if isinstance(value, int) else dtypes.float32)
+    return scalar, literal(builder, value, scalar.dtype)
+
+
+def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
+    """The value in another type: exact where the type holds it, else as CUDA converts (integers wrap)."""
+    if scalar.dtype == dtype:
+        return scalar
+    if scalar.plan is not None and builder.host:
+        raise TraceError(f"before T.device_entry a {scalar.dtype} cannot be converted to {dtype}")
+    if isinstance(scalar.atom, Const) and not dtype.is_int:
+        return literal(builder, bool(scalar.atom.value) if dtype.is_bool else scalar.atom.value, dtype)
+    if dtype.is_int and scalar.linear is not None:
+        facts = builder.linear_facts(scalar.linear).meet(scalar.facts)
+        if facts.fits(dtype):
+            return builder.integer(dtype, scalar.linear, facts)
+    if scalar.dtype.is_bool and dtype.is_int:
+        facts = Facts(0, 1, 1, scalar.uniformity)
+    else:
+        facts = fact.of_type(dtype, scalar.uniformity)
+    row = CONVERT[dtype.name, scalar.dtype.name]
+    return builder.operate(row, (builder.atom(scalar),), facts, loops=scalar.loops)
+
+
+# ---- arithmetic ---------------------------------------------------------------------------------------
+
+
+def binary(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
+    """`op` is a key of ARITHMETIC: add sub mul div floordiv mod min max and or xor shl shr."""
+    if op in ("shl", "shr"):
+        return _shift(builder, op, a, b)
+    left, right = common(builder, a, b, keep_bool=op in BITWISE)
+    if op == "div" and left.dtype.is_int:
+        left, right = (convert(builder, x, dtypes.float32) for x in (left, right))
+    if builder.host:
+        return _planned(builder, op, left, right)
+    if left.dtype.is_int:
+        return INTEGER.get(op, _integer)(builder, op, left, right)
+    return _emit(builder, op, left, right)
+
+
+def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
+    """The count keeps its own value: it need not have the type of what is shifted."""
+    left = _unbool(builder, natural(builder, a), False)
+    right = literal(builder, b, left.dtype) if is_number(b) else convert(builder, _unbool(builder, b, False), left.dtype)
+    if not left.dtype.is_int:
+        raise TraceError(f"expected an integer to shift but got {describe(left)}")
+    count = right.facts.constant
+    if op == "shl" and count is not None and 0 <= count < left.dtype.bits - 1:
+        power = builder.integer(left.dtype, Linear((), 1 << count))
+        return _multiply(builder, "mul", left, power)
+    if op == "shr" and count is not None and 0 <= count < left.dtype.bits - 1 and left.facts.fits(left.dtype):
+        if left.facts.lo is not None and left.facts.lo >= 0:
+            return _divide(builder, "floordiv", left, builder.integer(left.dtype, Linear((), 1 << count)))
+    return _integer(builder, op, left, right)
+
+
+def _planned(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """Before T.device_entry: an expression of the launch plan."""
+    symbol = SYMBOLS.get(op)
+    if symbol is None or not a.dtype.is_int:
+        raise TraceError(
+            f"before T.device_entry only + - * // % min max, T.cdiv, comparisons and conditional expressions of "
+            f"integers can be used, not {op} on {a.dtype}"
+        )
+    facts = fact.TRANSFER[op](a.facts, b.facts)
+    if facts.constant is not None and a.plan is None and b.plan is None:
+        return builder.integer(a.dtype, Linear((), facts.constant))
+    dtype = a.dtype if facts.fits(a.dtype) else dtypes.int64
+    if not facts.fits(dtype):
+        facts = fact.of_type(dtype, Uniformity.GRID)
+    return builder.planned((symbol, plan_of(a), plan_of(b)), dtype, facts.at(Uniformity.GRID), "size")
+
+
+def plan_of(value: Value) -> object:
+    """A host value as an expression of the launch plan. TraceError: it exists on the device only."""
+    if is_number(value):
+        return value
+    if isinstance(value, Scalar) and value.plan is not None:
+        return value.plan
+    if isinstance(value, Scalar) and value.static is not None:
+        return value.static
+    raise TraceError(f"expected a value that is known at the launch but got {describe(value)}")
+
+
+def _emit(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    row = ARITHMETIC.get((op, a.dtype.name))
+    if row is None:
+        raise TraceError(f"{op} is not defined for {a.dtype}")
+    facts = fact.of_type(a.dtype, max(a.uniformity, b.uniformity))
+    return builder.operate(row, (builder.atom(a), builder.atom(b)), facts, loops=a.loops | b.loops)
+
+
+def _integer(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """An operation that makes a new local; it wraps unless its range is proven."""
+    row = ARITHMETIC.get((op, a.dtype.name))
+    if row is None:
+        raise TraceError(f"{op} is not defined for {a.dtype}")
+    facts = fact.TRANSFER[op](a.facts, b.facts) if op in fact.TRANSFER else Facts(uniformity=max(a.uniformity, b.uniformity))
+    fits = facts.fits(a.dtype)
+    params: tuple[tuple[str, int], ...] = ()
+    if fits and a.dtype.signed and op in ("add", "sub", "mul", "shl"):
+        params = (("nowrap", 1),)
+    known = facts if fits else fact.of_type(a.dtype, facts.uniformity)
+    return builder.operate(row, (builder.atom(a), builder.atom(b)), known, params=params, loops=a.loops | b.loops)
+
+
+def _sum(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    assert a.linear is not None and b.linear is not None
+    facts = fact.TRANSFER[op](a.facts, b.facts)
+    linear = a.linear.plus(b.linear, 1 if op == "add" else -1)
+    exact = builder.linear_facts(linear)
+    if facts.fits(a.dtype) or exact.fits(a.dtype):
+        return builder.integer(a.dtype, linear, facts if facts.fits(a.dtype) else None)
+    return _integer(builder, op, a, b)
+
+
+def _multiply(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    assert a.linear is not None and b.linear is not None
+    facts = fact.mul(a.facts, b.facts)
+    for x, y in ((a, b), (b, a)):
+        factor = y.facts.constant
+        if factor is not None and facts.fits(a.dtype):
+            assert x.linear is not None
+            return builder.integer(a.dtype, x.linear.times(factor), facts)
+    return _integer(builder, op, a, b)
+
+
+def _divide(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """Floor division and modulo: whole multiples of a constant divisor are taken out of the sum first."""
+    divisor = b.facts.constant
+    if divisor == 0:
+        raise TraceError("division by zero")
+    if divisor is None or divisor < 0 or a.linear is None:
+        return _division(builder, op, a, b)
+    quotient, rest = split(builder, a.linear, divisor)
+    facts = builder.linear_facts(rest).meet(a.facts if rest == a.linear else Facts())
+    if facts.lo is None or facts.hi is None or not facts.fits(a.dtype):
+        return _division(builder, op, a, b)
+    if facts.lo // divisor == facts.hi // divisor:  # the rest never leaves one period
+        turns = facts.lo // divisor
+        if op == "floordiv":
+            return builder.integer(a.dtype, quotient.plus(Linear((), turns)))
+        return builder.integer(a.dtype, rest.plus(Linear((), -turns * divisor)))
+    part = builder.integer(a.dtype, rest, facts)
+    if facts.multiple % divisor == 0 and op == "mod":
+        return builder.integer(a.dtype, Linear())
+    result = _division(builder, op, part, b)
+    if op == "mod":
+        if isinstance(result.atom, Const) or not result.linear or not result.linear.terms:
+            return result
+        builder.moduli[result.linear.terms[0][0]] = (rest, divisor)
+        return result
+    assert result.linear is not None
+    return builder.integer(a.dtype, quotient.plus(result.linear))
+
+
+def split(builder: Builder, linear: Linear, divisor: int) -> tuple[Linear, Linear]:
+    """(q, r) with linear = divisor·q + r, where q holds every term whose coefficient is a multiple of the divisor."""
+    whole = tuple((local, c // divisor) for local, c in linear.terms if c % divisor == 0)
+    rest = tuple((local, c) for local, c in linear.terms if c % divisor)
+    return Linear(whole, linear.constant // divisor), Linear(rest, linear.constant % divisor)
+
+
+def _division(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    facts = fact.TRANSFER[op](a.facts, b.facts)
+    known = facts.meet(fact.of_type(a.dtype, facts.uniformity))
+    nonnegative = a.facts.lo is not None and a.facts.lo >= 0 and b.facts.lo is not None and b.facts.lo >= 0
+    if not (b.facts.lo is not None and b.facts.lo > 0 or b.facts.hi is not None and b.facts.hi < 0):
+        builder.block.partial = True  # may divide by zero: never run ahead of the test that guards it
+    params = (("nonnegative", 1),) if nonnegative and a.dtype.signed else ()
+    row = ARITHMETIC[op, a.dtype.name]
+    return builder.operate(row, (builder.atom(a), builder.atom(b)), known, params=params, loops=a.loops | b.loops)
+
+
+def _extreme(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """min and max of integers: decided where the ranges decide."""
+    low, high = (a, b) if op == "min" else (b, a)
+    for x, y in ((low, high), (high, low)):
+        if x.facts.hi is not None and y.facts.lo is not None and x.facts.hi <= y.facts.lo:
+            return x if op == "min" else y
+    return _integer(builder, op, a, b)
+
+
+INTEGER: dict[str, Callable[[Builder, str, Scalar, Scalar], Scalar]] = {
+    "add": _sum,
+    "sub": _sum,
+    "mul": _multiply,
+    "floordiv": _divide,
+    "mod": _divide,
+    "min": _extreme,
+    "max": _extreme,
+}
+
+
+def ceiling_division(builder: Builder, a: Value, b: Value) -> Scalar:
+    """⌈a / b⌉ for b > 0: (a + b − 1) // b where that cannot wrap, else a // b and one more if a rest is left."""
+    left, right = common(builder, a, b)
+    if right.facts.hi is not None and right.facts.hi <= 0:
+        raise TraceError("T.cdiv: expected a positive divisor")
+    sum_facts = fact.add(left.facts, right.facts)
+    if builder.host or sum_facts.fits(left.dtype):
+        last = binary(builder, "sub", right, 1)
+        return binary(builder, "floordiv", binary(builder, "add", left, last), right)
+    more = compare(builder, "gt", binary(builder, "mod", left, right), 0)
+    return binary(builder, "add", binary(builder, "floordiv", left, right), convert(builder, more, left.dtype))
+
+
+def unary(builder: Builder, op: str, value: Scalar) -> Scalar:
+    """op: neg, invert, abs, sqrt."""
+    if op == "neg" and not value.dtype.is_float:
+        return binary(builder, "sub", 0, value)
+    if op == "invert":
+        if value.dtype.is_bool:
+            value = convert(builder, value, dtypes.int32)
+        return binary(builder, "xor", value, literal(builder, -1 if value.dtype.signed else value.dtype.max, value.dtype))
+    if value.dtype.is_bool:
+        value = convert(builder, value, dtypes.int32)
+    if op == "abs" and value.dtype.kind == "uint":
+        return value
+    row = ARITHMETIC.get((op, value.dtype.name))
+    if row is None:
+        raise TraceError(f"{op} is not defined for {value.dtype}")
+    facts = fact.of_type(value.dtype, value.uniformity)
+    if op == "abs" and value.dtype.is_int and fact.absolute(value.facts).fits(value.dtype):
+        facts = fact.absolute(value.facts)
+    return builder.operate(row, (builder.atom(value),), facts, loops=value.loops)
+
+
+def fused_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Scalar:
+    """a · b + c, rounded once."""
+    operands = [x for x in (a, b, c) if isinstance(x, Scalar)]
+    meeting = operands[0].dtype
+    for operand in operands[1:]:
+        meeting = dtypes.promote(meeting, operand.dtype)
+    row = ARITHMETIC.get(("fma", meeting.name))
+    if row is None:
+        raise TraceError(f"T.fma is not defined for {meeting}: expected floats")
+    parts = [convert(builder, x, meeting) if isinstance(x, Scalar) else literal(builder, x, meeting) for x in (a, b, c)]
+    facts = Facts(uniformity=max(part.uniformity for part in parts))
+    loops = parts[0].loops | parts[1].loops | parts[2].loops
+    return builder.operate(row, tuple(builder.atom(part) for part in parts), facts, loops=loops)
+
+
+# ---- conditions ---------------------------------------------------------------------------------------
+
+
+def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
+    """A bool, which knows what it says of its operands."""
+    left, right = common(builder, a, b, keep_bool=op in ("eq", "ne"))
+    uniformity = max(left.uniformity, right.uniformity)
+    if builder.host:
+        expression = (COMPARISONS[op], plan_of(left), plan_of(right))
+        return builder.planned(expression, dtypes.bool_, Facts(0, 1, 1, Uniformity.GRID), "flag")
+    row = COMPARE[op, left.dtype.name]
+    operands = (builder.atom(left), builder.atom(right))
+    result = builder.operate(row, operands, Facts(0, 1, 1, uniformity), loops=left.loops | right.loops)
+    if not left.dtype.is_int:
+        return result
+    return Scalar(result.dtype, result.facts, result.atom, None, result.loops, refines=refinements(builder, op, left, right))
+
+
+def truth(builder: Builder, value: Value) -> Scalar:
+    """The condition `value`: a bool as it is, a number as `!= 0`."""
+    scalar = natural(builder, value)
+    return scalar if scalar.dtype.is_bool else compare(builder, "ne", scalar, 0)
+
+
+def negate(builder: Builder, value: Scalar) -> Scalar:
+    if builder.host:
+        return builder.planned(("not", plan_of(value)), dtypes.bool_, value.facts, "flag")
+    row = ARITHMETIC["not", "bool"]
+    result = builder.operate(row, (builder.atom(value),), value.facts, loops=value.loops)
+    return Scalar(result.dtype, result.facts, result.atom, None, result.loops, refines=value.refines[::-1])
+
+
+def join_conditions(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    """`and` / `or` of two conditions that are both computed."""
+    result = binary(builder, op, a, b)
+    true, false = (a.refines[0] + b.refines[0], ()) if op == "and" else ((), a.refines[1] + b.refines[1])
+    return Scalar(result.dtype, result.facts, result.atom, None, result.loops, result.plan, (true, false))
+
+
+def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
+    """`a if condition else b` where both are computed."""
+    if is_number(a) and is_number(b):
+        a = natural(builder, a if isinstance(a, float) or not isinstance(b, float) else float(a))
+    left, right = common(builder, a, b, keep_bool=True)
+    facts = left.facts.join(right.facts).at(condition.uniformity)
+    if builder.host:
+        expression = ("select", plan_of(condition), plan_of(left), plan_of(right))
+        return builder.planned(expression, left.dtype, facts.at(Uniformity.GRID), "size")
+    row = SELECT[left.dtype.name]
+    operands = (builder.atom(condition), builder.atom(left), builder.atom(right))
+    return builder.operate(row, operands, facts, loops=left.loops | right.loops | condition.loops)

@@ -1,0 +1,241 @@
+"""Writes the IR while the tracer walks: blocks, names, the facts of locals, and equal pure operations shared.
+
+A `Builder` knows nothing of Python's syntax. Blocks nest as the control flow does; what is known in a block
+(refined facts, operations already computed) is forgotten with it. `mark` and `rewind` drop an attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from warpjit.errors import NOWHERE, Loc
+from warpjit.frontend.values import NO_LOOPS, Linear, Scalar
+from warpjit.ir import facts as fact
+from warpjit.ir.dtypes import DType
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Atom, Const, Local, Node, Op, OperandValue, PlanExpr
+from warpjit.isa.row import Mode, Row
+from warpjit.isa.scalar import ARITHMETIC, CONVERT
+
+# What a multiple or divisor is known by, for `x % d == 0` to say something of x.
+Definition = tuple[Linear, int]
+
+
+@dataclass
+class Block:
+    """One block under construction, and what holds inside it."""
+
+    nodes: list[Node]
+    computed: dict[tuple[Any, ...], Local]
+    refined: dict[Local, Facts]
+    partial: bool = False  # holds a division whose divisor may be zero
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point to rewind to."""
+
+    nodes: int
+    computed: dict[tuple[Any, ...], Local]
+    names: dict[str, int]
+
+
+class Builder:
+    """The IR of one kernel under construction."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = [Block([], {}, {})]
+        self.names: dict[str, int] = {}
+        self.facts: dict[Local, Facts] = {}
+        self.loops: dict[Local, frozenset[int]] = {}
+        self.moduli: dict[Local, Definition] = {}
+        self.control = Uniformity.GRID
+        self.host = True  # before T.device_entry: values are expressions of the launch plan
+        self.loc: Loc = NOWHERE
+        self.plans: dict[tuple[Any, ...], Local] = {}
+        self.sources: dict[Local, PlanExpr] = {}
+
+    # ---- blocks ------------------------------------------------------------------------------------
+
+    @property
+    def block(self) -> Block:
+        return self.blocks[-1]
+
+    def emit(self, node: Node) -> None:
+        self.block.nodes.append(node)
+
+    def open(self, refined: Iterable[tuple[Local, Facts]] = ()) -> None:
+        """Begin a block in which `refined` holds."""
+        outer = self.block
+        self.blocks.append(Block([], dict(outer.computed), dict(outer.refined)))
+        self.refine(refined)
+
+    def close(self) -> tuple[Node, ...]:
+        return tuple(self.blocks.pop().nodes)
+
+    def refine(self, refined: Iterable[tuple[Local, Facts]]) -> None:
+        """From here to the end of the block, these facts hold as well."""
+        for local, facts in refined:
+            self.block.refined[local] = self.facts_of(local).meet(facts)
+
+    def mark(self) -> Mark:
+        return Mark(len(self.block.nodes), dict(self.block.computed), dict(self.names))
+
+    def rewind(self, mark: Mark, depth: int) -> None:
+        """Forget all that was written since `mark`, which was taken with `depth` open blocks."""
+        del self.blocks[depth:]
+        del self.block.nodes[mark.nodes :]
+        self.block.computed = dict(mark.computed)
+        self.names = dict(mark.names)
+
+    # ---- locals ------------------------------------------------------------------------------------
+
+    def unique(self, hint: str) -> str:
+        """A name not yet used in the kernel, made from `hint`."""
+        count = self.names.get(hint, 0)
+        self.names[hint] = count + 1
+        if not count:
+            return hint
+        name = f"{hint}_{count}"
+        return name if name not in self.names else self.unique(hint)
+
+    def local(self, hint: str, dtype: DType, facts: Facts, loops: frozenset[int] = NO_LOOPS) -> Local:
+        local = Local(self.unique(hint), dtype)
+        self.facts[local] = facts
+        self.loops[local] = loops
+        return local
+
+    def facts_of(self, local: Local) -> Facts:
+        return self.block.refined.get(local) or self.facts[local]
+
+    def scalar_of(self, local: Local) -> Scalar:
+        """A local as a value."""
+        linear = Linear.of(local) if local.dtype.is_int else None
+        return Scalar(local.dtype, self.facts_of(local), local, linear, self.loops.get(local, NO_LOOPS))
+
+    def planned(self, expression: PlanExpr, dtype: DType, facts: Facts, hint: str) -> Scalar:
+        """A value that the launch plan computes and the kernel takes as a parameter."""
+        key = ("plan", dtype, expression)
+        local = self.plans.get(key)
+        if local is None:
+            local = self.plans[key] = self.local(hint, dtype, facts)
+            self.sources[local] = expression
+        linear = Linear.of(local) if dtype.is_int else None
+        return Scalar(dtype, self.facts_of(local), local, linear, plan=expression)
+
+    # ---- operations --------------------------------------------------------------------------------
+
+    def operate(
+        self,
+        row: Row,
+        operands: tuple[Atom, ...],
+        facts: Facts,
+        *,
+        hint: str = "t",
+        params: tuple[tuple[str, int], ...] = (),
+        loops: frozenset[int] = NO_LOOPS,
+    ) -> Scalar:
+        """The result of a row that computes one scalar. A pure one that is known already is not computed again."""
+        key = (row.text, operands, params)
+        if row.pure and key in self.block.computed:
+            return self.scalar_of(self.block.computed[key])
+        result = row.operands[0].dtype
+        assert result is not None, row.text
+        local = self.local(hint, result, facts, loops)
+        self.emit(Op(row, (local, *operands), params, control=self.control, loc=self.loc))
+        if row.pure:
+            self.block.computed[key] = local
+        return self.scalar_of(local)
+
+    def issue(self, row: Row, operands: tuple[OperandValue, ...], **fields: Any) -> None:
+        """An operation with whatever operands its row wants."""
+        self.emit(Op(row, operands, control=self.control, loc=self.loc, **fields))
+
+    # ---- integer sums ------------------------------------------------------------------------------
+
+    def linear_facts(self, linear: Linear) -> Facts:
+        total = fact.of_constant(linear.constant)
+        for local, coefficient in linear.terms:
+            total = fact.add(total, fact.mul(self.facts_of(local), fact.of_constant(coefficient)))
+        return total
+
+    def linear_loops(self, linear: Linear) -> frozenset[int]:
+        return frozenset().union(*(self.loops.get(local, NO_LOOPS) for local, _ in linear.terms))
+
+    def integer(self, dtype: DType, linear: Linear, known: Facts | None = None) -> Scalar:
+        """The sum as a value of `dtype`, which the caller knows to hold it; no statement is written yet."""
+        facts = self.linear_facts(linear)
+        if known is not None:
+            facts = facts.meet(known)
+        return Scalar(dtype, facts, self._ready(dtype, linear), linear, self.linear_loops(linear))
+
+    def _ready(self, dtype: DType, linear: Linear) -> Atom | None:
+        """The atom that already holds the sum, if there is one."""
+        if not linear.terms:
+            return Const(linear.constant, dtype)
+        (local, coefficient), *more = linear.terms
+        if not more and coefficient == 1 and linear.constant == 0 and local.dtype == dtype:
+            return local
+        return self.block.computed.get((dtype, linear.key, linear.constant))
+
+    def atom(self, scalar: Scalar, hint: str = "t") -> Atom:
+        """Where the scalar is, after writing the statements that compute it if none has yet."""
+        if scalar.atom is not None:
+            return scalar.atom
+        assert scalar.linear is not None
+        return self.materialize(scalar.dtype, scalar.linear, hint)
+
+    def materialize(self, dtype: DType, linear: Linear, hint: str = "t") -> Atom:
+        """Compute a sum: uniform terms first, so that what all lanes share is computed apart from what differs."""
+        ready = self._ready(dtype, linear)
+        if ready is not None:
+            return ready
+        terms = sorted(linear.terms, key=lambda term: (self.facts_of(term[0]).uniformity, term[1] < 0))
+        total: Scalar | None = None
+        for index, (local, coefficient) in enumerate(terms):
+            last = index == len(terms) - 1 and not linear.constant
+            term, op = (local, abs(coefficient)), "add" if total is None or coefficient > 0 else "sub"
+            value = self._product(dtype, term, hint if last and total is None else "t", coefficient < 0 and total is None)
+            total = value if total is None else self._combine(op, total, value, hint if last else "t")
+        assert total is not None
+        if linear.constant:
+            op = "add" if linear.constant > 0 else "sub"
+            total = self._combine(op, total, self.integer(dtype, Linear((), abs(linear.constant))), hint)
+        assert isinstance(total.atom, Local)
+        self.block.computed[dtype, linear.key, linear.constant] = total.atom
+        return total.atom
+
+    def _product(self, dtype: DType, term: tuple[Local, int], hint: str, negative: bool) -> Scalar:
+        local, factor = term
+        value = self.widen(local, dtype, hint)
+        factor = -factor if negative else factor
+        return value if factor == 1 else self._combine("mul", value, self.integer(dtype, Linear((), factor)), hint)
+
+    def _combine(self, op: str, a: Scalar, b: Scalar, hint: str) -> Scalar:
+        facts = fact.TRANSFER[op](a.facts, b.facts)
+        fits = facts.fits(a.dtype)
+        row = ARITHMETIC[op, a.dtype.name]
+        assert a.atom is not None and b.atom is not None
+        return self.operate(
+            row,
+            (a.atom, b.atom),
+            facts if fits else fact.of_type(a.dtype, facts.uniformity),
+            hint=hint,
+            params=(("nowrap", 1),) if fits and a.dtype.signed else (),
+            loops=a.loops | b.loops,
+        )
+
+    def widen(self, local: Local, dtype: DType, hint: str = "t") -> Scalar:
+        """An integer local in another integer type that the caller knows to hold it."""
+        value = self.scalar_of(local)
+        if local.dtype == dtype:
+            return value
+        row = CONVERT[dtype.name, local.dtype.name]
+        return self.operate(row, (local,), value.facts, hint=hint, loops=value.loops)
+
+
+def writes(row: Row) -> tuple[int, ...]:
+    """Positions of the operands that a row writes."""
+    return tuple(index for index, operand in enumerate(row.operands) if operand.mode is not Mode.READ)

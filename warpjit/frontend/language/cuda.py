@@ -1,0 +1,143 @@
+"""The names under `T.cuda`: the launch, who a thread is, barriers, tiles of instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from warpjit.frontend.language.intrinsic import intrinsic
+from warpjit.layout import ComposeLayout, SwizzleMode, TileLayout, mma_shared_layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchConfig:
+    """How many CTAs of how many threads. Each of one to three sizes, x first.
+
+    grid     CTAs: ints or host expressions; a zero makes the call do nothing
+    block    threads of a CTA: ints, at most 1,024 in all
+    cluster  CTAs of a cluster: ints
+    """
+
+    grid: Any
+    block: Any
+    cluster: Any = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelAttributes:
+    """What the compiler is told about registers: at most one of the two.
+
+    max_registers       registers of a thread, 16 to 255
+    min_blocks_per_sm   CTAs that must fit on a multiprocessor together
+    """
+
+    max_registers: int | None = None
+    min_blocks_per_sm: int | None = None
+
+
+@intrinsic("T.cuda.")
+def lane_id() -> Any:
+    """This thread's lane in its warp, 0 to 31 (int32)."""
+
+
+@intrinsic("T.cuda.")
+def warp_id() -> Any:
+    """This warp's index in its CTA (int32), the same for all its lanes."""
+
+
+@intrinsic("T.cuda.")
+def thread_idx(axis: str = "x") -> Any:
+    """This thread's index in its CTA along `axis` "x", "y" or "z" (int32)."""
+
+
+@intrinsic("T.cuda.")
+def block_idx(axis: str = "x") -> Any:
+    """This CTA's index in the grid along `axis` (int32)."""
+
+
+@intrinsic("T.cuda.")
+def block_dim(axis: str = "x") -> int:
+    """Threads of a CTA along `axis`: static."""
+    return 0
+
+
+@intrinsic("T.cuda.")
+def grid_dim(axis: str = "x") -> Any:
+    """CTAs of the grid along `axis` (int32)."""
+
+
+@intrinsic("T.cuda.")
+def cta_sync() -> None:
+    """Waits for all threads of the CTA; what they wrote to memory before is seen after (`bar.sync 0`)."""
+
+
+@intrinsic("T.cuda.")
+def warp_sync() -> None:
+    """Waits for all lanes of the warp; what they wrote to memory before is seen after (`bar.warp.sync`)."""
+
+
+@intrinsic("T.cuda.")
+def mbarrier_wait(barrier: Any, parity: Any) -> None:
+    """Waits until the phase of `barrier` (a pointer) with this parity (0 or 1) has completed.
+
+    A fresh barrier is in phase 0: waiting for parity 1 returns at once, for parity 0 after the first completion.
+    """
+
+
+@intrinsic("T.cuda.")
+def elect_sync() -> Any:
+    """True in exactly one lane of the warp (`elect.sync`, sm_90 or later)."""
+
+
+@intrinsic("T.cuda.tile.")
+def apply(
+    instruction: Any, *operands: Any, scope: str | None = None, pred: Any = None, **parameters: Any
+) -> None:
+    """Executes one native instruction for each repeat coordinate of the operands.
+
+    instruction  `T.ptx["..."]`
+    operands     destination first; tensors whose axes are (*group, *repeat, *atom). Repeat axes may be left out
+                 where all are 1. `mma` takes D, A, B, C; C is a number, a float32 scalar, a tensor, or D itself.
+    scope        the threads that take part: "thread", "warp", "warpgroup" (a leading axis of 4 warps in each
+                 operand) or "cta" (a leading axis of the CTA's warps); omitted: the instruction's own
+    pred         a bool: lanes where it is false do nothing (instructions of single threads only)
+
+    The instructions are issued in batch, M, N, K order, K innermost. No barrier, staging or conversion is added.
+    Raises TraceError with a counterexample where an operand's layout is not what the instruction reads.
+    """
+
+
+@intrinsic("T.cuda.")
+def fragments(
+    instruction: Any, operand: str, *, M: int = 1, N: int = 1, K: int = 1, batch: Any = (), fill: Any = None
+) -> Any:
+    """Registers that hold `operand` ("A", "D", ...) of the instruction for so many repeats, in its own layout.
+
+    The tensor's shape is (*batch, repeats…, *atom) in the operand's register words; `fill` sets every register.
+    """
+
+
+tile = SimpleNamespace(apply=apply)
+layout = SimpleNamespace(mma_shared_layout=mma_shared_layout, SwizzleMode=SwizzleMode)
+
+__all__ = [
+    "ComposeLayout",
+    "KernelAttributes",
+    "LaunchConfig",
+    "TileLayout",
+    "apply",
+    "block_dim",
+    "block_idx",
+    "cta_sync",
+    "elect_sync",
+    "fragments",
+    "grid_dim",
+    "lane_id",
+    "layout",
+    "mbarrier_wait",
+    "thread_idx",
+    "tile",
+    "warp_id",
+    "warp_sync",
+]

@@ -1,0 +1,328 @@
+"""Which names a loop or a branch must carry: what may be read before it is assigned again.
+
+A backward data flow over one function's statements, through `if`, loops with their `else`, `break`, `continue`,
+`return`, and inside expressions through short circuits and walruses. Exact for these, in the sense that every
+condition may go either way (`while True` excepted); `try` and `match`, which kernels do not have, are taken to
+read and keep everything. Nested functions read their names where they are defined and, as they may be called at
+any time, ever after. Statements of nested functions are not covered: each function has its own `Liveness`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from warpjit.frontend import names
+from warpjit.frontend.names import NONE, AnyFunction, Names
+
+Loop: TypeAlias = ast.For | ast.While
+
+
+class Liveness:
+    """The flow of names through a function. `local`: all names of its scope; only these are ever reported."""
+
+    def __init__(self, function: AnyFunction):
+        self.local = names.local(function)
+        self._exposed: dict[ast.stmt, Names] = {}
+        self._captured: dict[ast.stmt, Names] = {}
+        self._after: dict[ast.stmt, Names] = {}
+        if not isinstance(function, ast.Lambda):
+            self._capture(function.body, NONE)
+            _Flow(self._after).block(function.body, NONE, _Exits())
+
+    @staticmethod
+    def assigned(statements: Iterable[ast.AST]) -> Names:
+        """The names that any of `statements` may bind, at any depth but not in nested functions."""
+        return names.bound(statements)
+
+    def exposed(self, loop: Loop) -> Names:
+        """The names that one iteration may read before it assigns them.
+
+        A `for` assigns its target first; its iterable is no part of the iteration, the condition of a `while` is.
+        """
+        if loop not in self._exposed:
+            self._exposed[loop] = _iteration(loop)
+        return (self._exposed[loop] | self._captured[loop]) & self.local
+
+    def live_after(self, statement: ast.stmt) -> Names:
+        """The names that may be read after `statement` before they are assigned again.
+
+        After a loop means after its last iteration: its `else` counts. After a `break`, `continue` or `return` means
+        where it goes.
+        """
+        return (self._after[statement] | self._captured[statement]) & self.local
+
+    def _capture(self, statements: Sequence[ast.stmt], seen: Names) -> None:
+        """Note for each statement what nested functions may read once it is done: those made before it, and all
+        those of a loop around it."""
+        for statement in statements:
+            every = names.captured(statement)
+            head = every if isinstance(statement, _REPEATED) else _captured_by_head(statement)
+            for block in _blocks(statement):
+                self._capture(block, seen | head)
+            seen |= every
+            self._captured[statement] = seen
+
+
+# ---- blocks of a statement ----------------------------------------------------------------------------
+
+_REPEATED = (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The statement lists inside a compound statement of this scope."""
+    if isinstance(statement, names.SCOPES):
+        return []
+    holders = [statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())]
+    fields = ("body", "orelse", "finalbody")
+    return [block for holder in holders for field in fields if (block := getattr(holder, field, None))]
+
+
+def _captured_by_head(statement: ast.stmt) -> Names:
+    inside = {child for block in _blocks(statement) for child in block}
+    heads = (child for child in ast.iter_child_nodes(statement) if child not in inside)
+    return NONE.union(*(names.captured(child) for child in heads))
+
+
+# ---- the flow -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Exits:
+    """What is live where a `break` and a `continue` go."""
+
+    after_break: Names = NONE
+    after_continue: Names = NONE
+
+
+def _iteration(loop: Loop) -> Names:
+    """What is live where an iteration starts if nothing is where it ends."""
+    flow = _Flow({})
+    inside = flow.block(loop.body, NONE, _Exits())
+    return flow.target(loop.target, inside) if isinstance(loop, ast.For) else flow.expression(loop.test, inside)
+
+
+class _Flow:
+    """One walk backwards. Each method takes what is live after a piece of code and returns what is live before it;
+    `after` collects what is live after each statement."""
+
+    def __init__(self, after: dict[ast.stmt, Names]):
+        self.after = after
+
+    def block(self, statements: Sequence[ast.stmt], live: Names, exits: _Exits) -> Names:
+        for statement in reversed(statements):
+            live = self.statement(statement, live, exits)
+        return live
+
+    def statement(self, statement: ast.stmt, live: Names, exits: _Exits) -> Names:
+        self.after[statement] = live
+        return _STATEMENTS.get(type(statement), _opaque)(self, statement, live, exits)
+
+    def expression(self, node: ast.AST | None, live: Names) -> Names:
+        if node is None:
+            return live
+        return _EXPRESSIONS.get(type(node), _in_order)(self, node, live)
+
+    def target(self, node: ast.AST, live: Names) -> Names:
+        """Assigning to `node`: names are bound, the parts of an element or an attribute are read."""
+        if isinstance(node, ast.Name):
+            return live - {node.id}
+        if isinstance(node, ast.Tuple | ast.List):
+            for item in reversed(node.elts):
+                live = self.target(item, live)
+            return live
+        if isinstance(node, ast.Starred):
+            return self.target(node.value, live)
+        return _in_order(self, node, live)
+
+    def sequence(self, nodes: Iterable[ast.AST | None], live: Names) -> Names:
+        """Expressions that are evaluated one after the other."""
+        for node in reversed(list(nodes)):
+            live = self.expression(node, live)
+        return live
+
+
+# ---- statements: one function a kind ------------------------------------------------------------------
+
+
+def _opaque(flow: _Flow, statement: ast.stmt, live: Names, exits: _Exits) -> Names:
+    """A statement whose order is not followed: all that it reads is live all through it."""
+    live |= names.reads(statement) | exits.after_break | exits.after_continue
+    for part in ast.walk(statement):
+        if isinstance(part, ast.stmt):
+            flow.after[part] = live
+    return live
+
+
+def _simple(flow: _Flow, statement: ast.stmt, live: Names, exits: _Exits) -> Names:
+    return flow.sequence(ast.iter_child_nodes(statement), live)
+
+
+def _assign(flow: _Flow, statement: ast.Assign, live: Names, exits: _Exits) -> Names:
+    for target in reversed(statement.targets):
+        live = flow.target(target, live)
+    return flow.expression(statement.value, live)
+
+
+def _aug_assign(flow: _Flow, statement: ast.AugAssign, live: Names, exits: _Exits) -> Names:
+    if isinstance(statement.target, ast.Name):
+        return flow.expression(statement.value, live - {statement.target.id}) | {statement.target.id}
+    return flow.target(statement.target, flow.expression(statement.value, live))
+
+
+def _ann_assign(flow: _Flow, statement: ast.AnnAssign, live: Names, exits: _Exits) -> Names:
+    if statement.value is None:
+        return live
+    return flow.expression(statement.value, flow.target(statement.target, live))
+
+
+def _delete(flow: _Flow, statement: ast.Delete, live: Names, exits: _Exits) -> Names:
+    return live | names.reads(statement)
+
+
+def _definition(flow: _Flow, statement: ast.FunctionDef, live: Names, exits: _Exits) -> Names:
+    # Inside itself the function's name means the function that is being defined.
+    return names.reads(statement) - {statement.name} | (live - {statement.name}) | _outer_reads(statement)
+
+
+def _outer_reads(statement: ast.FunctionDef) -> Names:
+    """What a definition reads at once; its own name there is an earlier one."""
+    return names.reads(statement) - names.free(statement) if statement.name not in _heads(statement) else _heads(statement)
+
+
+def _heads(statement: ast.FunctionDef) -> Names:
+    parts = [*statement.decorator_list, *statement.args.defaults, *statement.args.kw_defaults]
+    return NONE.union(*(names.reads(part) for part in parts if part is not None))
+
+
+def _import(flow: _Flow, statement: ast.Import | ast.ImportFrom, live: Names, exits: _Exits) -> Names:
+    return live - names.bound([statement])
+
+
+def _if(flow: _Flow, statement: ast.If, live: Names, exits: _Exits) -> Names:
+    either = flow.block(statement.body, live, exits) | flow.block(statement.orelse, live, exits)
+    return flow.expression(statement.test, either)
+
+
+def _assert(flow: _Flow, statement: ast.Assert, live: Names, exits: _Exits) -> Names:
+    return flow.expression(statement.test, live | flow.expression(statement.msg, NONE))
+
+
+def _with(flow: _Flow, statement: ast.With, live: Names, exits: _Exits) -> Names:
+    live = flow.block(statement.body, live, exits)
+    for item in reversed(statement.items):
+        live = flow.target(item.optional_vars, live) if item.optional_vars is not None else live
+        live = flow.expression(item.context_expr, live)
+    return live
+
+
+def _for(flow: _Flow, statement: ast.For, live: Names, exits: _Exits) -> Names:
+    done = flow.block(statement.orelse, live, exits)
+    flow.after[statement] = done | live
+    head = done
+    while True:  # what an iteration reads is live at the end of the one before
+        inside = flow.block(statement.body, head, _Exits(live, head))
+        grown = flow.target(statement.target, inside) | done
+        if grown == head:
+            return flow.expression(statement.iter, head)
+        head = grown
+
+
+def _while(flow: _Flow, statement: ast.While, live: Names, exits: _Exits) -> Names:
+    done = flow.block(statement.orelse, live, exits)
+    flow.after[statement] = done | live
+    endless = isinstance(statement.test, ast.Constant) and bool(statement.test.value)
+    if endless:  # left by `break` only
+        done, flow.after[statement] = NONE, live
+    head: Names = NONE
+    while True:
+        inside = flow.block(statement.body, head, _Exits(live, head))
+        grown = flow.expression(statement.test, inside | done)
+        if grown == head:
+            return head
+        head = grown
+
+
+_STATEMENTS: dict[type[ast.AST], Callable[..., Names]] = {
+    ast.Expr: _simple,
+    ast.Assign: _assign,
+    ast.AugAssign: _aug_assign,
+    ast.AnnAssign: _ann_assign,
+    ast.Delete: _delete,
+    ast.FunctionDef: _definition,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+    ast.If: _if,
+    ast.For: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.Assert: _assert,
+    ast.Return: lambda flow, statement, live, exits: _simple(flow, statement, NONE, exits),
+    ast.Raise: lambda flow, statement, live, exits: _simple(flow, statement, NONE, exits),
+    ast.Break: lambda flow, statement, live, exits: exits.after_break,
+    ast.Continue: lambda flow, statement, live, exits: exits.after_continue,
+    ast.Pass: lambda flow, statement, live, exits: live,
+    ast.Global: lambda flow, statement, live, exits: live,
+    ast.Nonlocal: lambda flow, statement, live, exits: live,
+}
+
+
+# ---- expressions: one function a kind -----------------------------------------------------------------
+
+
+def _in_order(flow: _Flow, node: ast.AST, live: Names) -> Names:
+    """The parts from left to right, as `ast` lists them."""
+    return flow.sequence(ast.iter_child_nodes(node), live)
+
+
+def _name(flow: _Flow, node: ast.Name, live: Names) -> Names:
+    return live | {node.id} if isinstance(node.ctx, ast.Load) else live
+
+
+def _walrus(flow: _Flow, node: ast.NamedExpr, live: Names) -> Names:
+    return flow.expression(node.value, flow.target(node.target, live))
+
+
+def _short_circuit(flow: _Flow, nodes: Sequence[ast.expr], live: Names) -> Names:
+    """The first is evaluated; after each, the next may be or not."""
+    before = live
+    for node in reversed(nodes):
+        before = flow.expression(node, live | before)
+    return before
+
+
+def _bool(flow: _Flow, node: ast.BoolOp, live: Names) -> Names:
+    return _short_circuit(flow, node.values, live)
+
+
+def _compare(flow: _Flow, node: ast.Compare, live: Names) -> Names:
+    return flow.expression(node.left, _short_circuit(flow, node.comparators, live))
+
+
+def _conditional(flow: _Flow, node: ast.IfExp, live: Names) -> Names:
+    return flow.expression(node.test, flow.expression(node.body, live) | flow.expression(node.orelse, live))
+
+
+def _dict(flow: _Flow, node: ast.Dict, live: Names) -> Names:
+    return flow.sequence((part for pair in zip(node.keys, node.values, strict=True) for part in pair), live)
+
+
+def _any_order(flow: _Flow, node: ast.AST, live: Names) -> Names:
+    return live | names.reads(node)
+
+
+_EXPRESSIONS: dict[type[ast.AST], Callable[..., Names]] = {
+    ast.Name: _name,
+    ast.NamedExpr: _walrus,
+    ast.BoolOp: _bool,
+    ast.Compare: _compare,
+    ast.IfExp: _conditional,
+    ast.Dict: _dict,
+    ast.Lambda: _any_order,
+    ast.ListComp: _any_order,
+    ast.SetComp: _any_order,
+    ast.DictComp: _any_order,
+    ast.GeneratorExp: _any_order,
+}

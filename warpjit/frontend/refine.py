@@ -1,0 +1,83 @@
+"""What the truth of a comparison says of the locals in it.
+
+A comparison of integer sums is a bound on their difference; each local of the difference is bounded by the
+extremes of the others. `x % d == 0` says that x is a multiple of d.
+"""
+
+from __future__ import annotations
+
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.values import Linear, Scalar
+from warpjit.ir.facts import Facts
+from warpjit.ir.nodes import Local
+
+Refined = tuple[tuple[Local, Facts], ...]
+
+# comparison -> (upper bound, lower bound) of left - right when it holds, None where there is none
+BOUNDS = {"lt": (-1, None), "le": (0, None), "gt": (None, 1), "ge": (None, 0), "eq": (0, 0), "ne": (None, None)}
+OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
+
+
+def refinements(builder: Builder, op: str, left: Scalar, right: Scalar) -> tuple[Refined, Refined]:
+    """What holds where `left op right` is true, and where it is false."""
+    return _holds(builder, op, left, right), _holds(builder, OPPOSITE[op], left, right)
+
+
+def _holds(builder: Builder, op: str, left: Scalar, right: Scalar) -> Refined:
+    assert left.linear is not None and right.linear is not None
+    upper, lower = BOUNDS[op]
+    difference = left.linear.plus(right.linear, -1)
+    found: list[tuple[Local, Facts]] = []
+    if upper is not None:
+        found += _below(builder, difference, upper)
+        found += _named(left, Facts(None, _plus(right.facts.hi, upper)))
+        found += _named(right, Facts(_plus(left.facts.lo, -upper), None))
+    if lower is not None:
+        found += _below(builder, difference.times(-1), -lower)
+        found += _named(left, Facts(_plus(right.facts.lo, lower), None))
+        found += _named(right, Facts(None, _plus(left.facts.hi, -lower)))
+    if op == "eq":
+        found += _multiples(builder, difference)
+    return tuple(found)
+
+
+def _plus(a: int | None, b: int) -> int | None:
+    return None if a is None else a + b
+
+
+def _named(scalar: Scalar, facts: Facts) -> list[tuple[Local, Facts]]:
+    """A bound on the local that holds the whole sum."""
+    return [(scalar.atom, facts)] if isinstance(scalar.atom, Local) else []
+
+
+def _below(builder: Builder, linear: Linear, bound: int) -> list[tuple[Local, Facts]]:
+    """Bounds on each local of `linear <= bound`."""
+    lows = []
+    for local, coefficient in linear.terms:
+        facts = builder.facts_of(local)
+        end = facts.lo if coefficient > 0 else facts.hi
+        lows.append(None if end is None else coefficient * end)
+    found: list[tuple[Local, Facts]] = []
+    for index, (local, coefficient) in enumerate(linear.terms):
+        others = lows[:index] + lows[index + 1 :]
+        if any(low is None for low in others):
+            continue
+        room = bound - linear.constant - sum(low for low in others if low is not None)
+        if coefficient > 0:
+            found.append((local, Facts(None, room // coefficient)))
+        else:
+            found.append((local, Facts(-(room // -coefficient), None)))
+    return found
+
+
+def _multiples(builder: Builder, difference: Linear) -> list[tuple[Local, Facts]]:
+    """`x % d == 0` for x a single local."""
+    if len(difference.terms) != 1 or difference.constant:
+        return []
+    known = builder.moduli.get(difference.terms[0][0])
+    if known is None:
+        return []
+    rest, divisor = known
+    if len(rest.terms) != 1 or rest.constant or abs(rest.terms[0][1]) != 1:
+        return []
+    return [(rest.terms[0][0], Facts(None, None, divisor))]
