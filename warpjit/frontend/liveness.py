@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from warpjit.frontend import names
@@ -173,7 +173,7 @@ def _aug_assign(flow: _Flow, statement: ast.AugAssign, live: Names, exits: _Exit
 
 
 def _ann_assign(flow: _Flow, statement: ast.AnnAssign, live: Names, exits: _Exits) -> Names:
-    if statement.value is None:
+    if statement.value is None and isinstance(statement.target, ast.Name):
         return live
     return flow.expression(statement.value, flow.target(statement.target, live))
 
@@ -184,17 +184,8 @@ def _delete(flow: _Flow, statement: ast.Delete, live: Names, exits: _Exits) -> N
 
 def _definition(flow: _Flow, statement: ast.FunctionDef, live: Names, exits: _Exits) -> Names:
     # Inside itself the function's name means the function that is being defined.
-    return names.reads(statement) - {statement.name} | (live - {statement.name}) | _outer_reads(statement)
-
-
-def _outer_reads(statement: ast.FunctionDef) -> Names:
-    """What a definition reads at once; its own name there is an earlier one."""
-    return names.reads(statement) - names.free(statement) if statement.name not in _heads(statement) else _heads(statement)
-
-
-def _heads(statement: ast.FunctionDef) -> Names:
-    parts = [*statement.decorator_list, *statement.args.defaults, *statement.args.kw_defaults]
-    return NONE.union(*(names.reads(part) for part in parts if part is not None))
+    later = (live | names.free(statement)) - {statement.name}
+    return later.union(*(names.reads(part) for part in names.outside(statement)))
 
 
 def _import(flow: _Flow, statement: ast.Import | ast.ImportFrom, live: Names, exits: _Exits) -> Names:
@@ -216,6 +207,15 @@ def _with(flow: _Flow, statement: ast.With, live: Names, exits: _Exits) -> Names
         live = flow.target(item.optional_vars, live) if item.optional_vars is not None else live
         live = flow.expression(item.context_expr, live)
     return live
+
+
+def _jump(flow: _Flow, statement: ast.stmt, live: Names) -> Names:
+    flow.after[statement] = live
+    return live
+
+
+def _leave(flow: _Flow, statement: ast.Return | ast.Raise, live: Names, exits: _Exits) -> Names:
+    return _simple(flow, statement, _jump(flow, statement, NONE), exits)
 
 
 def _for(flow: _Flow, statement: ast.For, live: Names, exits: _Exits) -> Names:
@@ -259,10 +259,10 @@ _STATEMENTS: dict[type[ast.AST], Callable[..., Names]] = {
     ast.While: _while,
     ast.With: _with,
     ast.Assert: _assert,
-    ast.Return: lambda flow, statement, live, exits: _simple(flow, statement, NONE, exits),
-    ast.Raise: lambda flow, statement, live, exits: _simple(flow, statement, NONE, exits),
-    ast.Break: lambda flow, statement, live, exits: exits.after_break,
-    ast.Continue: lambda flow, statement, live, exits: exits.after_continue,
+    ast.Return: _leave,
+    ast.Raise: _leave,
+    ast.Break: lambda flow, statement, live, exits: _jump(flow, statement, exits.after_break),
+    ast.Continue: lambda flow, statement, live, exits: _jump(flow, statement, exits.after_continue),
     ast.Pass: lambda flow, statement, live, exits: live,
     ast.Global: lambda flow, statement, live, exits: live,
     ast.Nonlocal: lambda flow, statement, live, exits: live,

@@ -49,11 +49,13 @@ def reads(node: ast.AST) -> Names:
     if isinstance(node, ast.Name):
         return frozenset((node.id,)) if isinstance(node.ctx, ast.Load | ast.Del) else NONE
     if isinstance(node, SCOPES):
-        return _union(reads(part) for part in _outside(node)) | free(node)
+        return _union(reads(part) for part in outside(node)) | free(node)
     if isinstance(node, COMPREHENSIONS):
         return _comprehension_reads(node)
-    own = frozenset((node.target.id,)) if isinstance(node, ast.AugAssign) and _is_name(node.target) else NONE
-    return own | _union(reads(child) for child in ast.iter_child_nodes(node))
+    inside = _union(reads(child) for child in ast.iter_child_nodes(node))
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        return inside | {node.target.id}
+    return inside
 
 
 def free(scope: AnyFunction | ast.ClassDef) -> Names:
@@ -78,10 +80,6 @@ def captured(node: ast.AST) -> Names:
     return found
 
 
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
-
-
 def _union(sets: Iterable[Names]) -> Names:
     return NONE.union(*sets)
 
@@ -91,7 +89,7 @@ def _declared(body: Iterable[ast.AST], kinds: tuple[type[ast.Global] | type[ast.
     return frozenset(name for part in parts if isinstance(part, kinds) for name in part.names)
 
 
-def _outside(scope: AnyFunction | ast.ClassDef) -> list[ast.expr]:
+def outside(scope: AnyFunction | ast.ClassDef) -> list[ast.expr]:
     """What a nested definition evaluates where it stands: decorators, defaults, annotations, bases."""
     if isinstance(scope, ast.ClassDef):
         return [*scope.decorator_list, *scope.bases, *(keyword.value for keyword in scope.keywords)]
@@ -110,10 +108,10 @@ def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, SCOPES):
-        children = _outside(node)
+        children = outside(node)
     if isinstance(node, ast.comprehension):
         children = [node.iter, *node.ifs]
-    if isinstance(node, ast.AnnAssign) and node.value is None and _is_name(node.target):
+    if isinstance(node, ast.AnnAssign) and node.value is None and isinstance(node.target, ast.Name):
         children = []
     for child in children:
         yield from _same_scope(child)
