@@ -268,14 +268,18 @@ class TileLayout:
             raise LayoutError(
                 f"{self}: tile: grid {tuple(outer_shape)} and inner shape {tuple(inner_shape)} differ in rank"
             )
+
+        def steps(it: Iter) -> Iter:
+            return it.scaled(1 + self._reach(it.axis))
+
         shard = chain.from_iterable(
             (
-                *(it.scaled(1 + self._reach(it.axis)) for it in grid.shard[grid_seps[k] : grid_seps[k + 1]]),
+                *(steps(it) for it in grid.shard[grid_seps[k] : grid_seps[k + 1]] if it.extent > 1),
                 *inner.shard[seps[k] : seps[k + 1]],
             )
             for k in range(len(seps) - 1)
         )
-        replica = (*(it.scaled(1 + self._reach(it.axis)) for it in outer.replica), *self.replica)
+        replica = (*(steps(it) for it in outer.replica), *self.replica)
         moved = tuple((axis, value * (1 + self._reach(axis))) for axis, value in outer.offset_terms)
         return self._of(tuple(shard), replica, self.offset_terms + moved)
 
@@ -312,7 +316,9 @@ class TileLayout:
         Raises LayoutError where the box leaves the shape, or where a dim of it is not whole steps of its iters.
         """
         sizes = self.extents if shape is None else as_shape(shape, "shape")
-        first = tuple(as_int(start, f"{self}: slice: start {start!r}") for start in starts)
+        first = tuple(starts)
+        if not all(type(start) is int for start in first):
+            first = tuple(as_int(start, f"{self}: slice: start {start!r}") for start in first)
         return _slice(self, first, as_shape(extents, "slice: extents"), sizes)
 
     def _own_shape(self, shape: Sequence[int]) -> Shape:
