@@ -2,7 +2,7 @@
 
 A backward data flow over one function's statements, through `if`, loops with their `else`, `break`, `continue`,
 `return`, and inside expressions through short circuits and walruses. Exact for these, in the sense that every
-condition may go either way (`while True` excepted); `try` and `match`, which kernels do not have, are taken to
+condition may go either way (constants excepted); `try` and `match`, which kernels do not have, are taken to
 read and keep everything. Nested functions read their names where they are defined and, as they may be called at
 any time, ever after. Statements of nested functions are not covered: each function has its own `Liveness`.
 """
@@ -101,7 +101,7 @@ def _iteration(loop: Loop) -> Names:
     """What is live where an iteration starts if nothing is where it ends."""
     flow = _Flow({})
     inside = flow.block(loop.body, NONE, _Exits())
-    return flow.target(loop.target, inside) if isinstance(loop, ast.For) else flow.expression(loop.test, inside)
+    return flow.target(loop.target, inside) if isinstance(loop, ast.For) else flow.condition(loop.test, inside, NONE)
 
 
 class _Flow:
@@ -124,6 +124,11 @@ class _Flow:
         if node is None:
             return live
         return _EXPRESSIONS.get(type(node), _in_order)(self, node, live)
+
+    def condition(self, node: ast.expr, yes: Names, no: Names) -> Names:
+        """An expression that decides: `yes` is live after it where it is true, `no` where it is false."""
+        handler = _CONDITIONS.get(type(node))
+        return handler(self, node, yes, no) if handler is not None else self.expression(node, yes | no)
 
     def target(self, node: ast.AST, live: Names) -> Names:
         """Assigning to `node`: names are bound, the parts of an element or an attribute are read."""
@@ -193,12 +198,12 @@ def _import(flow: _Flow, statement: ast.Import | ast.ImportFrom, live: Names, ex
 
 
 def _if(flow: _Flow, statement: ast.If, live: Names, exits: _Exits) -> Names:
-    either = flow.block(statement.body, live, exits) | flow.block(statement.orelse, live, exits)
-    return flow.expression(statement.test, either)
+    then, orelse = flow.block(statement.body, live, exits), flow.block(statement.orelse, live, exits)
+    return flow.condition(statement.test, then, orelse)
 
 
 def _assert(flow: _Flow, statement: ast.Assert, live: Names, exits: _Exits) -> Names:
-    return flow.expression(statement.test, live | flow.expression(statement.msg, NONE))
+    return flow.condition(statement.test, live, flow.expression(statement.msg, NONE))
 
 
 def _with(flow: _Flow, statement: ast.With, live: Names, exits: _Exits) -> Names:
@@ -232,14 +237,12 @@ def _for(flow: _Flow, statement: ast.For, live: Names, exits: _Exits) -> Names:
 
 def _while(flow: _Flow, statement: ast.While, live: Names, exits: _Exits) -> Names:
     done = flow.block(statement.orelse, live, exits)
-    flow.after[statement] = done | live
     endless = isinstance(statement.test, ast.Constant) and bool(statement.test.value)
-    if endless:  # left by `break` only
-        done, flow.after[statement] = NONE, live
+    flow.after[statement] = live if endless else done | live  # endless: left by `break` only
     head: Names = NONE
     while True:
         inside = flow.block(statement.body, head, _Exits(live, head))
-        grown = flow.expression(statement.test, inside | done)
+        grown = flow.condition(statement.test, inside, done)
         if grown == head:
             return head
         head = grown
@@ -285,24 +288,33 @@ def _walrus(flow: _Flow, node: ast.NamedExpr, live: Names) -> Names:
     return flow.expression(node.value, flow.target(node.target, live))
 
 
-def _short_circuit(flow: _Flow, nodes: Sequence[ast.expr], live: Names) -> Names:
+def _bool(flow: _Flow, node: ast.BoolOp, live: Names) -> Names:
     """The first is evaluated; after each, the next may be or not."""
-    before = live
-    for node in reversed(nodes):
-        before = flow.expression(node, live | before)
+    before = flow.expression(node.values[-1], live)
+    for value in reversed(node.values[:-1]):
+        before = flow.condition(value, *_outcomes(node.op, before, live))
     return before
 
 
-def _bool(flow: _Flow, node: ast.BoolOp, live: Names) -> Names:
-    return _short_circuit(flow, node.values, live)
+def _outcomes(op: ast.boolop, before: Names, done: Names) -> tuple[Names, Names]:
+    """Where a true and a false operand lead: to the next one, or out."""
+    return (before, done) if isinstance(op, ast.And) else (done, before)
 
 
 def _compare(flow: _Flow, node: ast.Compare, live: Names) -> Names:
-    return flow.expression(node.left, _short_circuit(flow, node.comparators, live))
+    return _chain(flow, node, live, live)
+
+
+def _chain(flow: _Flow, node: ast.Compare, yes: Names, no: Names) -> Names:
+    """A chained comparison stops at the first that is false."""
+    before = flow.expression(node.comparators[-1], yes | no)
+    for comparator in reversed(node.comparators[:-1]):
+        before = flow.expression(comparator, before | no)
+    return flow.expression(node.left, before)
 
 
 def _conditional(flow: _Flow, node: ast.IfExp, live: Names) -> Names:
-    return flow.expression(node.test, flow.expression(node.body, live) | flow.expression(node.orelse, live))
+    return flow.condition(node.test, flow.expression(node.body, live), flow.expression(node.orelse, live))
 
 
 def _dict(flow: _Flow, node: ast.Dict, live: Names) -> Names:
@@ -325,4 +337,36 @@ _EXPRESSIONS: dict[type[ast.AST], Callable[..., Names]] = {
     ast.SetComp: _any_order,
     ast.DictComp: _any_order,
     ast.GeneratorExp: _any_order,
+}
+
+
+# ---- conditions: one function a kind ------------------------------------------------------------------
+
+
+def _decide_bool(flow: _Flow, node: ast.BoolOp, yes: Names, no: Names) -> Names:
+    before = flow.condition(node.values[-1], yes, no)
+    for value in reversed(node.values[:-1]):
+        before = flow.condition(value, *_outcomes(node.op, before, no if isinstance(node.op, ast.And) else yes))
+    return before
+
+
+def _decide_not(flow: _Flow, node: ast.UnaryOp, yes: Names, no: Names) -> Names:
+    return flow.condition(node.operand, no, yes) if isinstance(node.op, ast.Not) else flow.expression(node, yes | no)
+
+
+def _decide_walrus(flow: _Flow, node: ast.NamedExpr, yes: Names, no: Names) -> Names:
+    return flow.condition(node.value, flow.target(node.target, yes), flow.target(node.target, no))
+
+
+def _decide_conditional(flow: _Flow, node: ast.IfExp, yes: Names, no: Names) -> Names:
+    return flow.condition(node.test, flow.condition(node.body, yes, no), flow.condition(node.orelse, yes, no))
+
+
+_CONDITIONS: dict[type[ast.AST], Callable[..., Names]] = {
+    ast.BoolOp: _decide_bool,
+    ast.UnaryOp: _decide_not,
+    ast.NamedExpr: _decide_walrus,
+    ast.IfExp: _decide_conditional,
+    ast.Compare: _chain,
+    ast.Constant: lambda flow, node, yes, no: yes if node.value else no,
 }
