@@ -1,0 +1,116 @@
+"""ldmatrix and stmatrix: 8 x 8 matrices of 16-bit elements between shared memory and fragments.
+
+Both sides are (num, 8, 4): matrix, row, 32-bit word of the row. Word (mat, row, word) is register `mat` of lane
+4 * row + word; with .trans each matrix is transposed between memory and registers. The 16 bytes of row (mat, row) lie
+at the address that lane 8 * mat + row gives; lanes beyond repeat the addresses of those before (PTX manual, sections
+"Warp Level Matrix Load Instruction: ldmatrix" and "Warp Level Matrix Store Instruction: stmatrix").
+
+Left out: 8-bit elements and the shapes that only newer targets have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpjit.ir.dtypes import uint16, uint32
+from warpjit.isa.needs import since
+from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
+from warpjit.layout import S, TileLayout, laneid
+
+NUMS = (1, 2, 4)
+LANES = 32
+
+
+def _fragment(name: str, mode: Mode, num: int) -> Operand:
+    layout = TileLayout(S[(num, 8, 4) : (1, 4 @ laneid, 1 @ laneid)])
+    return Operand(name, Kind.FRAGMENT, mode, dtype=uint32, shape=(num, 8, 4), layout=layout)
+
+
+def _rows(name: str, mode: Mode, num: int) -> Operand:
+    layout = TileLayout(S[(num, 8) : (8 @ laneid, 1 @ laneid)])
+    return Operand(
+        name,
+        Kind.ADDRESS,
+        mode,
+        dtype=uint32,
+        shape=(num, 8, 4),
+        layout=layout,
+        space="shared",
+        bytes=16,
+        align=16,
+    )
+
+
+def _transposed(matrices: Array) -> Array:
+    """(..., num, 8, 4) words: each matrix of 8 x 8 halves transposed."""
+    halves = np.ascontiguousarray(matrices).view(uint16.numpy)
+    return np.ascontiguousarray(halves.swapaxes(-1, -2)).view(uint32.numpy)
+
+
+def _loaded(num: int, trans: bool) -> Callable[..., Array]:
+    """Bytes (*batch, 32, 16) that the lanes address to registers (*batch, 32, num)."""
+
+    def meaning(octets: Array) -> Array:
+        words = np.ascontiguousarray(octets[..., : 8 * num, :]).view(uint32.numpy)
+        matrices = words.reshape(*octets.shape[:-2], num, 8, 4)
+        if trans:
+            matrices = _transposed(matrices)
+        return np.ascontiguousarray(np.moveaxis(matrices.reshape(*octets.shape[:-2], num, LANES), -2, -1))
+
+    return meaning
+
+
+def _stored(num: int, trans: bool) -> Callable[..., Array]:
+    """Registers (*batch, 32, num) to the bytes (*batch, 32, 16) of the rows that the lanes address."""
+    lanes = np.arange(LANES)
+    source = 8 * (lanes // 8 % num) + lanes % 8  # lanes beyond the rows repeat them
+
+    def meaning(registers: Array) -> Array:
+        matrices = np.moveaxis(registers, -1, -2).reshape(*registers.shape[:-2], num, 8, 4)
+        if trans:
+            matrices = _transposed(matrices)
+        rows = np.ascontiguousarray(matrices.reshape(*registers.shape[:-2], 8 * num, 4)[..., source, :])
+        return rows.view(np.uint8)
+
+    return meaning
+
+
+def _load_row(num: int, trans: str, space: str) -> Row:
+    text = f"ldmatrix.sync.aligned.m8n8.x{num}{trans}.{space}.b16"
+    return Row(
+        text=text,
+        operands=(_fragment("d", Mode.WRITE, num), _rows("src", Mode.READ, num)),
+        code=Asm(f"{text} {{d}}, [{{src}}];"),
+        meaning=_loaded(num, bool(trans)),
+        needs=since(75),
+        participants=Participants.WARP,
+        memory=True,
+        tile=True,
+        section="Warp Level Matrix Load Instruction: ldmatrix",
+    )
+
+
+def _store_row(num: int, trans: str, space: str) -> Row:
+    text = f"stmatrix.sync.aligned.m8n8.x{num}{trans}.{space}.b16"
+    return Row(
+        text=text,
+        operands=(_rows("dst", Mode.WRITE, num), _fragment("a", Mode.READ, num)),
+        code=Asm(f"{text} [{{dst}}], {{a}};"),
+        meaning=_stored(num, bool(trans)),
+        needs=since(90),
+        participants=Participants.WARP,
+        memory=True,
+        tile=True,
+        section="Warp Level Matrix Store Instruction: stmatrix",
+    )
+
+
+ROWS: tuple[Row, ...] = tuple(
+    make(num, trans, space)
+    for make in (_load_row, _store_row)
+    for num in NUMS
+    for trans in ("", ".trans")
+    for space in ("shared", "shared::cta")
+)
