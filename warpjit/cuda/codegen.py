@@ -1,0 +1,159 @@
+"""From a checked kernel to CUDA C++: one readable, header-free text that follows the Python statement by statement.
+
+    emitted = emit(kernel, plan, Target.parse("sm_90a"))
+
+The text is the cubin's key, so equal kernels have equal text: no path, no line of the user's program, no time. A
+side table says which place each line came from. The statements are written in `statements`, the instructions in
+`issues`; compiling is `toolchain`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from warpjit.cuda.names import ARENA, ARENA_ADDRESS
+from warpjit.cuda.operands import SharedPlan, Texts
+from warpjit.cuda.prelude import FUNCTIONS, prelude
+from warpjit.cuda.scalars import c_type
+from warpjit.cuda.statements import INDENT, Statements
+from warpjit.errors import NOWHERE, Loc, TraceError
+from warpjit.ir.nodes import GlobalBuffer, Kernel, Launch, Parameter
+from warpjit.isa.target import Target
+
+ARENA_ALIGN = 1024
+"""Alignment of the arena's first byte: the period of the 128-byte swizzle (PTX ISA, "Swizzling Modes")."""
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel's text. `entry` is the name of its function; `lines[n - 1]` is the place that line n came from."""
+
+    text: str
+    lines: tuple[Loc, ...]
+    entry: str
+
+    def place(self, line: int) -> Loc:
+        """Where line `line` of the text (counted from 1) came from; `NOWHERE` for lines that nobody wrote."""
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else NOWHERE
+
+
+def emit(kernel: Kernel, plan: SharedPlan, target: Target, *, lineinfo: bool = False) -> Emitted:
+    """The CUDA C++ of `kernel`, with its shared buffers where `plan` puts them.
+
+    With `lineinfo`, `#line` names the user's file and line before each statement (then the text is not the same for
+    equal kernels). Raises `TraceError` for launch attributes that exclude each other or that `target` lacks, and
+    `InstructionError` for an operand that its row cannot take.
+    """
+    _check_launch(kernel, target)
+    texts = Texts()
+    entry = texts.namer.name("kernel", kernel.name)
+    signature = _signature(kernel, entry, texts)
+    buffers = {buffer.name: texts.buffer(buffer) for buffer in kernel.shared}
+    statements = Statements(texts)
+    statements.declared[0].update(
+        parameter.target for parameter in kernel.parameters if not isinstance(parameter.target, GlobalBuffer)
+    )
+    statements.nodes(kernel.body)
+    lines = [*signature, *_arena(kernel, plan, buffers, statements), *statements.lines, ("}", NOWHERE)]
+    head = prelude(_functions(lines)).splitlines()
+    everything = [*((line, NOWHERE) for line in head), *lines]
+    if lineinfo:
+        everything = _with_line_marks(everything, entry)
+    return Emitted("".join(f"{text}\n" for text, _ in everything), tuple(loc for _, loc in everything), entry)
+
+
+# ---- the kernel's head -------------------------------------------------------------------------------
+
+
+def _check_launch(kernel: Kernel, target: Target) -> None:
+    launch = kernel.launch
+    if launch.max_registers is not None and launch.min_blocks_per_sm is not None:
+        raise TraceError.at(
+            "expected max_registers or min_blocks_per_sm but got both: each of them decides how many registers a "
+            "thread may have",
+            kernel.loc,
+        )
+    if launch.cluster != (1, 1, 1) and not target.has_clusters:
+        raise TraceError.at(
+            f"expected a cluster of (1, 1, 1) but got {launch.cluster}: {target} has no clusters", kernel.loc
+        )
+
+
+def _signature(kernel: Kernel, entry: str, texts: Texts) -> list[tuple[str, Loc]]:
+    parameters = ", ".join(_parameter(parameter, texts) for parameter in kernel.parameters)
+    words = " ".join(['extern "C" __global__ void', *_attributes(kernel.launch)])
+    return [(words, kernel.loc), (f"{entry}({parameters}) {{", kernel.loc)]
+
+
+def _parameter(parameter: Parameter, texts: Texts) -> str:
+    if isinstance(parameter.target, GlobalBuffer):
+        return f"unsigned char* {texts.buffer(parameter.target)}"
+    return f"{c_type(parameter.target.dtype)} {texts.local(parameter.target)}"
+
+
+def _attributes(launch: Launch) -> list[str]:
+    """The limits by which ptxas chooses registers, and the cluster.
+
+    nvcc refuses `__launch_bounds__` beside `__maxnreg__`, and ptxas ignores `-maxrregcount` for a kernel that has
+    launch bounds, so a limit of registers stands alone (CUDA C++ Programming Guide, "Maximum Number of Registers
+    per Thread").
+    """
+    if launch.max_registers is not None:
+        attributes = [f"__attribute__((maxnreg({launch.max_registers})))"]
+    elif launch.min_blocks_per_sm is not None:
+        attributes = [f"__launch_bounds__({launch.threads}, {launch.min_blocks_per_sm})"]
+    else:
+        attributes = [f"__launch_bounds__({launch.threads})"]
+    if launch.cluster != (1, 1, 1):
+        attributes.append(f"__cluster_dims__({', '.join(map(str, launch.cluster))})")
+    return attributes
+
+
+def _arena(kernel: Kernel, plan: SharedPlan, names: dict[str, str], body: Statements) -> list[tuple[str, Loc]]:
+    """The dynamic shared memory, its address, and the buffers in it."""
+    if not kernel.shared:
+        return []
+    lines = [f"extern __shared__ __align__({ARENA_ALIGN}) unsigned char {ARENA}[];"]
+    if any(ARENA_ADDRESS in text for text, _ in body.lines):
+        # What __cvta_generic_to_shared calls in the toolkit's headers; the compiler knows it without them.
+        lines.append(f"const unsigned int {ARENA_ADDRESS} = (unsigned int)__nv_cvta_generic_to_shared_impl({ARENA});")
+    places = ", ".join(f"{names[buffer.name]} = {plan.shared_offset(buffer.name)}" for buffer in kernel.shared)
+    lines.append(f"enum {{ {places} }};  // bytes from the arena's begin; {plan.shared_bytes} in all")
+    return [(INDENT + line, kernel.loc) for line in lines]
+
+
+_CALL = re.compile(r"\b[A-Za-z_]\w*(?=\()")
+
+
+def _functions(lines: list[tuple[str, Loc]]) -> set[str]:
+    """The built-in functions that these lines call."""
+    called = {name for text, _ in lines for name in _CALL.findall(text)}
+    return called & FUNCTIONS.keys()
+
+
+# ---- marks for profilers -----------------------------------------------------------------------------
+
+
+def _with_line_marks(lines: list[tuple[str, Loc]], entry: str) -> list[tuple[str, Loc]]:
+    """The lines with `#line` before each whose place is not the one that the compiler would count to.
+
+    A line that nobody wrote is at its own line of the generated text.
+    """
+    own = f"{entry}.cu"
+    marked: list[tuple[str, Loc]] = []
+    counted: tuple[str, int] = ("", 1)
+    for text, loc in lines:
+        frame = loc.innermost
+        natural = counted if counted[0] in ("", own) else (own, len(marked) + 2)
+        place = (frame.file, frame.line) if frame else natural
+        if place != counted:
+            marked.append((_line_mark(*place), loc))
+        marked.append((text, loc))
+        counted = (place[0], place[1] + 1)
+    return marked
+
+
+def _line_mark(file: str, line: int) -> str:
+    escaped = file.replace("\\", "\\\\").replace('"', '\\"')
+    return f'#line {line} "{escaped}"'

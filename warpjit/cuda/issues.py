@@ -1,0 +1,235 @@
+"""One issue of an operation as a C++ statement: its row's template filled with the operands.
+
+PTX templates become asm statements: constraints follow from the operands' types, words of another type go through
+bit casts, a predicate guards each instruction. C++ templates are filled with expressions and lvalues. Which issues
+there are, and how statements nest, is in `statements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from warpjit.cuda import templates
+from warpjit.cuda.operands import Bound, Number, Place, Texts, Words, bind, lvalue
+from warpjit.cuda.scalars import asm_dtype, c_type, constraint, recast
+from warpjit.cuda.templates import Hole, Template
+from warpjit.errors import InstructionError
+from warpjit.ir.dtypes import DType
+from warpjit.ir.nodes import Atom, Const, Local, Op
+from warpjit.isa.row import Asm, Mode, Row
+
+GUARD = "issue"
+"""The PTX predicate register that guards a predicated asm statement."""
+
+Fresh = Callable[[Local], bool]
+"""Whether a local has no declaration yet; asking declares it."""
+
+
+def issue_statement(texts: Texts, op: Op, row: Row, issue: int, fresh: Fresh) -> str:
+    """Execution number `issue` of `op`, with the declarations of locals that it defines, on one line."""
+    code = templates.code_of(row, dict(op.params))
+    template = templates.parse(code.text)
+    bound = bind(op, row, issue)
+    condition = None if isinstance(op.predicate, Const) or op.predicate is None else texts.atom(op.predicate)
+    one = _Issue(texts, row, template, bound, condition)
+    if isinstance(op.predicate, Const) and not op.predicate.value:
+        return one.declarations(fresh)
+    return one.asm(fresh) if isinstance(code, Asm) else one.cxx(fresh)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """One register or scalar that the statement writes, and the type in which the template does so."""
+
+    atom: Atom
+    dtype: DType
+    updated: bool
+
+
+@dataclass
+class _Temporaries:
+    """Variables of the template's types around the statement, where the written variables have others."""
+
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+
+    def around(self, declarations: str, statement: str) -> str:
+        if not self.before:
+            return f"{declarations} {statement}".strip()
+        return f"{declarations} {{ {' '.join([*self.before, statement, *self.after])} }}".strip()
+
+
+@dataclass(frozen=True)
+class _Issue:
+    texts: Texts
+    row: Row
+    template: Template
+    bound: Mapping[str, Bound]
+    condition: str | None
+
+    # ---- both languages ----------------------------------------------------------------------------
+
+    @cached_property
+    def holes(self) -> dict[str, Bound]:
+        """The operands that the template names, in its order. Raises `InstructionError` for one that is missing."""
+        names = dict.fromkeys(piece.name for piece in self.template if isinstance(piece, Hole))
+        missing = [name for name in names if name not in self.bound]
+        if missing:
+            raise InstructionError(f"the code of {self.row.text} needs {missing[0]!r}, which was not given")
+        return {name: self.bound[name] for name in names}
+
+    @cached_property
+    def written(self) -> dict[str, tuple[_Written, ...]]:
+        return {
+            name: tuple(
+                _Written(atom, dtype, words.operand.mode is Mode.UPDATE)
+                for atom, dtype in zip(words.atoms, words.dtypes, strict=True)
+            )
+            for name, words in self.holes.items()
+            if isinstance(words, Words) and words.operand.writes
+        }
+
+    def declarations(self, fresh: Fresh) -> str:
+        """Declarations of the locals that the statement defines."""
+        atoms = [each.atom for words in self.written.values() for each in words]
+        return " ".join(
+            f"{c_type(atom.dtype)} {self.texts.atom(atom)};"
+            for atom in atoms
+            if isinstance(atom, Local) and fresh(atom)
+        )
+
+    def read(self, atom: Atom, dtype: DType) -> str:
+        """The value as an expression of type `dtype`."""
+        return recast(self.texts.atom(atom), atom.dtype, dtype)
+
+    def temporary(self, written: _Written, dtype: DType, keeps: bool, temporaries: _Temporaries) -> str:
+        """A variable of type `dtype` that becomes the written one afterwards; with `keeps` it has its value before."""
+        name = self.texts.temporary(len(temporaries.before))
+        value = f" = {recast(self.read(written.atom, written.dtype), written.dtype, dtype)}" if keeps else ""
+        temporaries.before.append(f"{c_type(dtype)} {name}{value};")
+        back = recast(recast(name, dtype, written.dtype), written.dtype, written.atom.dtype)
+        temporaries.after.append(f"{self.texts.atom(written.atom)} = {back};")
+        return name
+
+    # ---- PTX ---------------------------------------------------------------------------------------
+
+    def asm(self, fresh: Fresh) -> str:
+        guarded = None if self.condition is None else templates.predicated(self.template, f"@{GUARD} ")
+        statement = self.asm_statement(guarded, self.declarations(fresh))
+        if self.condition is None or guarded is not None:
+            return statement
+        return f"if ({self.condition}) {statement}"
+
+    def asm_statement(self, guarded: Template | None, declarations: str) -> str:
+        temporaries = _Temporaries()
+        outputs: list[str] = []
+        inputs: list[str] = []
+        numbers: dict[str, tuple[str, ...]] = {}
+        for name, words in self.written.items():
+            start = len(outputs)
+            outputs += [self.output(each, guarded is not None, temporaries) for each in words]
+            numbers[name] = tuple(f"%{index}" for index in range(start, len(outputs)))
+        for name, bound in self.holes.items():
+            if name not in numbers and not isinstance(bound, Number):
+                start = len(outputs) + len(inputs)
+                inputs += self.inputs(bound)
+                numbers[name] = tuple(f"%{index}" for index in range(start, len(outputs) + len(inputs)))
+        text = templates.fill(guarded or self.template, lambda hole: self.asm_hole(hole, numbers), templates.quoted)
+        if guarded is not None:
+            number = f"%{len(outputs) + len(inputs)}"
+            inputs.append(f'"r"((int){self.condition})')
+            text = f"{{ .reg .pred {GUARD}; setp.ne.b32 {GUARD}, {number}, 0; {text} }}"
+        return temporaries.around(declarations, _asm(text, outputs, inputs, self.row.memory))
+
+    def output(self, written: _Written, guarded: bool, temporaries: _Temporaries) -> str:
+        """The entry of a written word. Under a guard it keeps its value where the guard is false."""
+        keeps = guarded or written.updated
+        carrier = asm_dtype(written.dtype)
+        name = self.texts.atom(written.atom)
+        if constraint(carrier) != constraint(written.atom.dtype) or carrier.bits != written.atom.dtype.bits:
+            name = self.temporary(written, carrier, keeps, temporaries)
+        return f'"{"+" if keeps else "="}{constraint(carrier)}"({name})'
+
+    def inputs(self, bound: Words | Place) -> list[str]:
+        if isinstance(bound, Place):
+            letter = "r" if bound.address.buffer.space == "shared" else "l"
+            return [f'"{letter}"({self.texts.address(bound.address)})']
+        entries = []
+        for atom, dtype in zip(bound.atoms, bound.dtypes, strict=True):
+            # Signed and unsigned words of a width are one to PTX.
+            same = constraint(dtype) == constraint(atom.dtype) and dtype.bits == atom.dtype.bits != 8
+            value = self.texts.atom(atom) if same else self.read(atom, dtype)
+            carried = recast(value, dtype, asm_dtype(dtype)) if dtype.bits == 8 else value
+            entries.append(f'"{constraint(asm_dtype(dtype))}"({carried})')
+        return entries
+
+    def asm_hole(self, hole: Hole, numbers: Mapping[str, tuple[str, ...]]) -> str:
+        bound = self.bound[hole.name]
+        if isinstance(bound, Number):
+            return str(bound.value)
+        if isinstance(bound, Words) and bound.braced and hole.index is None:
+            return "{" + ", ".join(numbers[hole.name]) + "}"
+        return numbers[hole.name][hole.index or 0]
+
+    # ---- C++ ---------------------------------------------------------------------------------------
+
+    def cxx(self, fresh: Fresh) -> str:
+        short = self.cxx_result(fresh)
+        if short is not None:
+            return short
+        temporaries = _Temporaries()
+        declarations = self.declarations(fresh)
+        names = {
+            name: tuple(self.cxx_target(each, temporaries) for each in words) for name, words in self.written.items()
+        }
+        for name, bound in self.holes.items():
+            names.setdefault(name, self.cxx_values(bound))
+        statement = templates.fill(self.template, lambda hole: names[hole.name][hole.index or 0])
+        if self.condition is None:
+            return temporaries.around(declarations, statement)
+        return f"{declarations} if ({self.condition}) {{ {temporaries.around('', statement)} }}".strip()
+
+    def cxx_result(self, fresh: Fresh) -> str | None:
+        """`int t = expression;` or `r_0 = cast(expression);`, where the template is one assignment to a scalar."""
+        found = templates.single_result(self.template)
+        written = self.written
+        if found is None or list(written) != [found[0].name] or len(written[found[0].name]) != 1:
+            return None
+        (target,) = written[found[0].name]
+        values = {name: self.cxx_values(bound) for name, bound in self.holes.items() if name != found[0].name}
+        expression = templates.fill(found[1], lambda hole: values[hole.name][hole.index or 0]).strip()
+        if not _assignable(target):
+            expression = recast(f"({expression})", target.dtype, target.atom.dtype)
+        name = self.texts.atom(target.atom)
+        defines = f"{c_type(target.atom.dtype)} {name}"
+        is_fresh = isinstance(target.atom, Local) and fresh(target.atom)
+        if self.condition is not None:
+            return (f"{defines}; " if is_fresh else "") + f"if ({self.condition}) {name} = {expression};"
+        return f"{defines if is_fresh else name} = {expression};"
+
+    def cxx_target(self, written: _Written, temporaries: _Temporaries) -> str:
+        if _assignable(written):
+            return self.texts.atom(written.atom)
+        return self.temporary(written, written.dtype, keeps=True, temporaries=temporaries)
+
+    def cxx_values(self, bound: Bound) -> tuple[str, ...]:
+        if isinstance(bound, Number):
+            return (str(bound.value) if bound.value >= 0 else f"({bound.value})",)
+        if isinstance(bound, Place):
+            return (lvalue(self.texts, bound),)
+        return tuple(self.read(atom, dtype) for atom, dtype in zip(bound.atoms, bound.dtypes, strict=True))
+
+
+def _assignable(written: _Written) -> bool:
+    """Whether C++ assigns a value of the template's type to the variable without changing bits."""
+    have, want = written.dtype, written.atom.dtype
+    return c_type(have) == c_type(want) or (have.is_int and want.is_int and have.bits == want.bits)
+
+
+def _asm(text: str, outputs: list[str], inputs: list[str], memory: bool) -> str:
+    volatile = " volatile" if memory else ""
+    sections = [", ".join(outputs), ", ".join(inputs)] + (['"memory"'] if memory else [])
+    tail = " :".join(f" {section}" if section else "" for section in sections)
+    return f'asm{volatile}("{text}" :{tail});'

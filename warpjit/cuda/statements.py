@@ -1,0 +1,182 @@
+"""The statements of the IR as C++, one handler for each node type, and the place in the user's program of each line.
+
+Loops are left to the compiler to unroll: nvcc unrolls a short loop of static length, which is what makes its
+addresses constants, and leaves a long body with asynchronous copies and barriers alone (a GEMM's main loop of 128
+mma has the same SASS with `#pragma unroll 1`). A kernel that wants another factor says so in the language, and the
+tracer expands it. What an operation's instruction looks like is in `issues`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from warpjit.cuda.issues import issue_statement
+from warpjit.cuda.operands import Texts
+from warpjit.cuda.scalars import c_type
+from warpjit.errors import NOWHERE, InstructionError, Loc
+from warpjit.ir.nodes import (
+    Allocate,
+    Assign,
+    Assume,
+    Break,
+    Const,
+    Continue,
+    Declare,
+    For,
+    If,
+    Local,
+    Node,
+    Op,
+    Return,
+    While,
+)
+from warpjit.isa.row import Row
+
+INDENT = "    "
+REGISTERS_A_LINE = 16
+
+
+class Statements:
+    """The lines of one kernel's body under construction, each with its place."""
+
+    def __init__(self, texts: Texts) -> None:
+        self.texts = texts
+        self.lines: list[tuple[str, Loc]] = []
+        self.declared: list[set[Local]] = [set()]
+        self.depth = 1
+
+    def write(self, text: str, loc: Loc = NOWHERE) -> None:
+        self.lines.append((INDENT * self.depth + text, loc))
+
+    def fresh(self, local: Local) -> bool:
+        """Whether `local` has no declaration that reaches here; from now on it has one in this block."""
+        if any(local in block for block in self.declared):
+            return False
+        self.declared[-1].add(local)
+        return True
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """The inside of braces."""
+        self.depth += 1
+        self.declared.append(set())
+        yield
+        self.declared.pop()
+        self.depth -= 1
+
+    def nodes(self, nodes: tuple[Node, ...]) -> None:
+        for node in nodes:
+            _WRITE[type(node)](self, node)
+
+    def body(self, nodes: tuple[Node, ...]) -> None:
+        with self.block():
+            self.nodes(nodes)
+
+
+# ---- operations and declarations ---------------------------------------------------------------------
+
+
+def _op(out: Statements, node: Op) -> None:
+    if not isinstance(node.row, Row):
+        raise InstructionError(f"{node.row.text} is not a row of the instruction table")
+    for issue in range(node.issues):
+        statement = issue_statement(out.texts, node, node.row, issue, out.fresh)
+        if statement:
+            out.write(statement, node.loc)
+
+
+def _declare(out: Statements, node: Declare) -> None:
+    out.fresh(node.local)
+    out.write(f"{c_type(node.local.dtype)} {out.texts.local(node.local)};", node.loc)
+
+
+def _assign(out: Statements, node: Assign) -> None:
+    defines = f"{c_type(node.local.dtype)} " if out.fresh(node.local) else ""
+    out.write(f"{defines}{out.texts.local(node.local)} = {out.texts.atom(node.value)};", node.loc)
+
+
+def _assume(out: Statements, node: Assume) -> None:
+    if not isinstance(node.condition, Const):
+        out.write(f"__builtin_assume({out.texts.atom(node.condition)});", node.loc)
+
+
+def _allocate(out: Statements, node: Allocate) -> None:
+    names = out.texts.registers(node.registers)
+    for start in range(0, len(names), REGISTERS_A_LINE):
+        some = ", ".join(names[start : start + REGISTERS_A_LINE])
+        out.write(f"{c_type(node.registers.word)} {some};", node.loc)
+
+
+# ---- control -----------------------------------------------------------------------------------------
+
+
+def _for(out: Statements, node: For) -> None:
+    name, stop = out.texts.local(node.variable), out.texts.atom(node.stop)
+    first = f"{c_type(node.variable.dtype)} {name} = {out.texts.atom(node.start)}"
+    if isinstance(node.stop, Local) and node.stop in _assigned(node.body):
+        # Python evaluates the end of a range once.
+        kept = out.texts.namer.name("stop", f"{node.variable.name}_stop")
+        first, stop = f"{first}, {kept} = {stop}", kept
+    compare, step = ("<", f"{name} += {node.step}") if node.step > 0 else (">", f"{name} -= {-node.step}")
+    out.write(f"for ({first}; {name} {compare} {stop}; {step}) {{", node.loc)
+    with out.block():
+        out.fresh(node.variable)
+        out.nodes(node.body)
+    out.write("}", node.loc)
+
+
+def _while(out: Statements, node: While) -> None:
+    out.write("for (;;) {", node.loc)
+    with out.block():
+        out.nodes(node.head)
+        if not (isinstance(node.condition, Const) and node.condition.value):
+            out.write(f"if (!{out.texts.atom(node.condition)}) break;", node.loc)
+        out.nodes(node.body)
+    out.write("}", node.loc)
+
+
+def _if(out: Statements, node: If) -> None:
+    out.write(f"if ({out.texts.atom(node.condition)}) {{", node.loc)
+    out.body(node.then)
+    if node.orelse:
+        out.write("} else {", node.loc)
+        out.body(node.orelse)
+    out.write("}", node.loc)
+
+
+def _leave(word: str) -> Callable[[Statements, Break | Continue | Return], None]:
+    return lambda out, node: out.write(f"{word};", node.loc)
+
+
+_WRITE: dict[type, Callable[[Statements, Any], None]] = {
+    Op: _op,
+    Declare: _declare,
+    Assign: _assign,
+    Assume: _assume,
+    Allocate: _allocate,
+    For: _for,
+    While: _while,
+    If: _if,
+    Break: _leave("break"),
+    Continue: _leave("continue"),
+    Return: _leave("return"),
+}
+
+
+# ---- what a body assigns -----------------------------------------------------------------------------
+
+
+def _assigned(nodes: tuple[Node, ...]) -> set[Local]:
+    """The locals that these statements or those inside them assign."""
+    found: set[Local] = set()
+    for node in nodes:
+        if isinstance(node, Assign):
+            found.add(node.local)
+        for inner in _INNER.get(type(node), ()):
+            found |= _assigned(getattr(node, inner))
+    return found
+
+
+_INNER = {For: ("body",), While: ("head", "body"), If: ("then", "orelse")}

@@ -1,0 +1,121 @@
+"""The code templates of rows, taken apart: literal text and holes that name operands.
+
+A hole is `{name}`, or `{name[2]}` for one register of a fragment; `{{` and `}}` are braces. What fills a hole is
+said in `operands` and `statements`; this file knows the templates' syntax and that of PTX statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from warpjit.errors import InstructionError
+from warpjit.isa.row import Asm, Cxx, Row
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A place for the operand `name`, or for its register `index`."""
+
+    name: str
+    index: int | None = None
+
+
+Piece = str | Hole
+Template = tuple[Piece, ...]
+
+_TOKEN = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>\w+)(?:\[(?P<index>\d+)\])?\}|(?P<stray>[{}])")
+_RESULT = re.compile(r" = (?P<rest>[^;]*)")
+_BETWEEN = "{} \n\t"
+_LABEL = re.compile(r"[\w$%]+\s*:")
+
+
+def code_of(row: Row, params: Mapping[str, int]) -> Asm | Cxx:
+    """How `row` is written with these immediates and flags."""
+    return row.code if isinstance(row.code, Asm | Cxx) else row.code(params)
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Template:
+    """The template's pieces, neighbouring text joined. Raises `InstructionError` for a single brace."""
+    pieces: list[Piece] = []
+    end = 0
+    for found in _TOKEN.finditer(text):
+        if found["stray"]:
+            raise InstructionError(f"a single brace at position {found.start()} of the code {text!r}: write it twice")
+        _append(pieces, text[end : found.start()] + ("{" if found["open"] else "}" if found["close"] else ""))
+        if found["name"]:
+            pieces.append(Hole(found["name"], int(found["index"]) if found["index"] else None))
+        end = found.end()
+    _append(pieces, text[end:])
+    return tuple(pieces)
+
+
+def _append(pieces: list[Piece], text: str) -> None:
+    if not text:
+        return
+    if pieces and isinstance(pieces[-1], str):
+        pieces[-1] += text
+    else:
+        pieces.append(text)
+
+
+def fill(template: Sequence[Piece], text_of: Callable[[Hole], str], quote: Callable[[str], str] = str) -> str:
+    """The template with its holes filled, and its own text passed through `quote`."""
+    return "".join(text_of(piece) if isinstance(piece, Hole) else quote(piece) for piece in template)
+
+
+def single_result(template: Template) -> tuple[Hole, Template] | None:
+    """For `{d} = expression;`, a single statement: the hole of `d` and the expression, in which `d` does not stand."""
+    if len(template) < 2 or not isinstance(template[0], Hole) or not isinstance(template[1], str):
+        return None
+    found = _RESULT.match(template[1])
+    last = template[-1]
+    if found is None or not isinstance(last, str) or not last.endswith(";"):
+        return None
+    rest: list[Piece] = [template[1][3:], *template[2:]]
+    rest[-1] = str(rest[-1])[:-1]
+    if any(piece == template[0] if isinstance(piece, Hole) else ";" in piece for piece in rest):
+        return None
+    return template[0], tuple(rest)
+
+
+def quoted(text: str) -> str:
+    """PTX text inside a C++ string of an asm statement with operands: % stands twice, as in `%%laneid`."""
+    plain = text.replace("%%", "%").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return plain.replace("%", "%%")
+
+
+def predicated(template: Template, guard: str) -> Template | None:
+    """The PTX template with `guard` ("@p ") before each instruction.
+
+    None if that cannot be done: a label, or an instruction that has a guard of its own.
+    """
+    pieces: list[Piece] = []
+    starts = True
+    for piece in template:
+        if isinstance(piece, Hole):
+            pieces += [guard, piece] if starts else [piece]
+            starts = False
+            continue
+        done = ""
+        for statement in re.split(r"(?<=;)", piece):
+            guarded = _guarded(statement, guard) if starts else statement
+            if guarded is None:
+                return None
+            done += guarded
+            starts = statement.rstrip().endswith(";") or (starts and not statement.strip(_BETWEEN))
+        pieces.append(done)
+    return tuple(pieces)
+
+
+def _guarded(text: str, guard: str) -> str | None:
+    """`text`, the beginning of a statement and scopes' braces before it, with the guard where it belongs."""
+    bare = text.lstrip(_BETWEEN)
+    if not bare or bare.startswith("."):
+        return text
+    if bare.startswith("@") or _LABEL.match(bare):
+        return None
+    return text[: len(text) - len(bare)] + guard + bare
