@@ -257,7 +257,7 @@ def instrumented(block: list[ast.stmt], number: dict[ast.AST, int]) -> list[ast.
     for item in block:
         done = ast.Expr(call("DONE", number[item]))
         if isinstance(item, ast.Return):
-            out += [ast.Expr(item.value or ast.Constant(0)), ast.Raise(ast.Name("STOP", ast.Load()))]
+            out += [ast.Expr(item.value or ast.Constant(0)), done, ast.Raise(ast.Name("STOP", ast.Load()))]
             continue
         if isinstance(item, ast.If | ast.For | ast.While):
             item.body, item.orelse = instrumented(item.body, number), instrumented(item.orelse, number)
@@ -267,7 +267,7 @@ def instrumented(block: list[ast.stmt], number: dict[ast.AST, int]) -> list[ast.
             item.test = ast.BoolOp(ast.And(), [call("ITERATION", number[item]), item.test])
         if isinstance(item, ast.For | ast.While):
             item.orelse.insert(0, done)
-        out += [item] if isinstance(item, ast.Break | ast.Continue) else [item, done]
+        out += [done, item] if isinstance(item, ast.Break | ast.Continue) else [item, done]
     return out
 
 
@@ -279,10 +279,11 @@ class Observed:
         number = {part: index for index, part in enumerate(ast.walk(twin))}
         module = ast.fix_missing_locations(ast.Module(instrumented(twin.body, number), []))
         self.code = compile(module, "<program>", "exec")
+        self.statements = {index for part, index in number.items() if isinstance(part, ast.stmt) and index}
         self.loops = [index for part, index in number.items() if isinstance(part, ast.For | ast.While)]
         self.after: dict[int, set[str]] = {}
         self.exposed: dict[int, set[str]] = {}
-        self.complete = self._run_all()
+        self.complete = self._run_all() and set(self.after) == self.statements
 
     def _run_all(self) -> bool:
         answers: list[bool] = []
@@ -320,7 +321,7 @@ class Observed:
 
 
 def check(node: ast.FunctionDef) -> bool:
-    """Compare; returns whether all paths were run."""
+    """Compare; returns whether all paths were run and all statements reached: then the answers are equal."""
     live, observed = Liveness(node), Observed(node)
     parts = list(ast.walk(node))
     for answers, ask in ((observed.after, live.live_after), (observed.exposed, live.exposed)):

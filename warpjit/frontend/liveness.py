@@ -223,9 +223,18 @@ def _leave(flow: _Flow, statement: ast.Return | ast.Raise, live: Names, exits: _
     return _simple(flow, statement, _jump(flow, statement, NONE), exits)
 
 
+def _breaks(statements: Sequence[ast.stmt]) -> bool:
+    """Whether one of `statements` leaves the loop whose body they are."""
+    for statement in statements:
+        blocks = [statement.orelse] if isinstance(statement, ast.For | ast.While) else _blocks(statement)
+        if isinstance(statement, ast.Break) or any(_breaks(block) for block in blocks):
+            return True
+    return False
+
+
 def _for(flow: _Flow, statement: ast.For, live: Names, exits: _Exits) -> Names:
     done = flow.block(statement.orelse, live, exits)
-    flow.after[statement] = done | live
+    flow.after[statement] = done | (live if _breaks(statement.body) else NONE)
     head = done
     while True:  # what an iteration reads is live at the end of the one before
         inside = flow.block(statement.body, head, _Exits(live, head))
@@ -238,7 +247,7 @@ def _for(flow: _Flow, statement: ast.For, live: Names, exits: _Exits) -> Names:
 def _while(flow: _Flow, statement: ast.While, live: Names, exits: _Exits) -> Names:
     done = flow.block(statement.orelse, live, exits)
     endless = isinstance(statement.test, ast.Constant) and bool(statement.test.value)
-    flow.after[statement] = live if endless else done | live  # endless: left by `break` only
+    flow.after[statement] = (NONE if endless else done) | (live if _breaks(statement.body) else NONE)
     head: Names = NONE
     while True:
         inside = flow.block(statement.body, head, _Exits(live, head))
