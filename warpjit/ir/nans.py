@@ -70,7 +70,8 @@ def canonical_nan(values: Array) -> Array:
 
     Returns `values` itself where it holds no NaN.
     """
-    nan = np.isnan(values)
+    with np.errstate(invalid="ignore"):  # ml_dtypes looks at signalling NaNs through a conversion
+        nan = np.isnan(values)
     if not nan.any():
         return values
     kind = dtype_of(values)
@@ -103,15 +104,16 @@ def quiet(values: Array) -> Array:
 def carry_nan(values: Array, converted: Array) -> Array:
     """`converted` with the NaNs of `values` as a conversion between float types carries them.
 
-    Between float64 and another type: sign, quiet bit, upper payload bits. bfloat16 to float32: all bits, not
-    quieted (the conversion is a shift). Every other pair: canonical.
+    Between float64 and a type of 16 bits or more: sign, quiet bit, upper payload bits. bfloat16 to float32: all
+    bits, not quieted (the conversion is a shift). Every other pair: canonical.
     """
-    nan = np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        nan = np.isnan(values)
     if not nan.any():
         return converted
     source, target = dtype_of(values), dtype_of(converted)
     carried = canonical_nan(converted).view(target.unsigned_word.numpy).copy()
-    if float64 in (source, target) or (source, target) == (bfloat16, float32):
+    if target.bits > 8 and (float64 in (source, target) or (source, target) == (bfloat16, float32)):
         bits = np.ascontiguousarray(values).view(source.unsigned_word.numpy).reshape(values.shape)[nan]
         moved = _move_fields(bits.astype(np.uint64), FORMATS[source], FORMATS[target])
         if float64 in (source, target):
