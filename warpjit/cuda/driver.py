@@ -1,0 +1,434 @@
+"""Load and launch: the one file that knows the CUDA driver (libcuda), through ctypes.
+
+Everything happens in a device's primary context, the one that torch uses. Nothing is called when this module is
+imported, so a process may fork until it first uses the GPU. Modules are never unloaded.
+
+A launch is made of ctypes objects that exist beforehand (`PreparedLaunch`, a set per thread): the call packs the
+arguments into a buffer, changes what is different from the last time, and calls. It does not ask for the current
+context first: a launch in the wrong one fails without effect and is then repeated in the right one.
+
+Left out: what is launched with which arguments (the launch plan), which stream is torch's current one, and the
+Python-level check for stream capture. Names and numbers: CUDA Driver API.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from warpjit.errors import LaunchError, TargetError
+from warpjit.isa.target import DEFAULT_SHARED, PORTABLE_CLUSTER, Target
+
+LIBRARY = "libcuda.so.1"
+
+Dim3 = tuple[int, int, int]
+
+# CUdevice_attribute
+MULTIPROCESSOR_COUNT = 16
+CAPABILITY_MAJOR = 75
+CAPABILITY_MINOR = 76
+# CUfunction_attribute
+STATIC_SHARED_BYTES = 1
+MAX_DYNAMIC_SHARED_BYTES = 8
+NON_PORTABLE_CLUSTER = 14
+
+_NOT_INITIALIZED = 3
+_INVALID_CONTEXT = 201
+_INVALID_HANDLE = 400
+_CAPTURE_IMPLICIT = 906
+# What a launch gives in a thread without a context, and in one where another context is current.
+_WRONG_CONTEXT = (_INVALID_CONTEXT, _INVALID_HANDLE)
+# Errors of a kernel that ran before: reported by whatever call comes next, and the end of the context.
+_FROM_EARLIER = {700, 702, 710, 714, 715, 716, 717, 718, 719}
+
+
+class DriverError(LaunchError):
+    """A driver call that failed: `call` is its name, `code` its CUresult, `name` e.g. "CUDA_ERROR_INVALID_VALUE"."""
+
+    def __init__(self, call: str, code: int, name: str, text: str) -> None:
+        hint = _hint(call, code)
+        super().__init__(f"{call} failed with {name} ({code}): {text}{hint}")
+        self.call, self.code, self.name = call, code, name
+
+
+def _hint(call: str, code: int) -> str:
+    if code in _FROM_EARLIER:
+        return "; a kernel that ran before did this, and this process can no longer use the device"
+    if call == "cuInit" and code == _NOT_INITIALIZED:
+        return "; CUDA does not survive a fork: start the process with 'spawn', or fork before the first use of the GPU"
+    return ""
+
+
+class Driver:
+    """libcuda, loaded and initialised, and the devices it shows.
+
+    Raises `LaunchError` where there is no driver, `DriverError` where it cannot be initialised (no GPU, say).
+    """
+
+    def __init__(self, library: str = LIBRARY) -> None:
+        try:
+            self.library = ctypes.CDLL(library)
+        except OSError as error:
+            raise LaunchError(
+                f"kernels can only be launched where NVIDIA's driver is installed ({library}): {error}"
+            ) from error
+        self._devices: dict[int, Device] = {}
+        self._lock = threading.Lock()
+        self.call("cuInit", 0)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call the entry point `name`; raise `DriverError` unless it succeeds. Pointers must be ctypes objects."""
+        self.check(name, self.entry(name)(*arguments))
+
+    def entry(self, name: str) -> Callable[..., int]:
+        """The entry point `name`, which gives a CUresult. Raises `LaunchError` for one that this driver lacks."""
+        try:
+            found: Callable[..., int] = getattr(self.library, name)
+        except AttributeError as error:
+            raise LaunchError(f"this NVIDIA driver is too old: it has no {name}") from error
+        return found
+
+    def check(self, name: str, code: int) -> None:
+        """Raise `DriverError` unless `code`, which the call `name` gave, is success."""
+        if code:
+            raise DriverError(
+                name, code, *(self._error_text(call, code) for call in ("cuGetErrorName", "cuGetErrorString"))
+            )
+
+    def _error_text(self, call: str, code: int) -> str:
+        text = ctypes.c_char_p()
+        getattr(self.library, call)(code, ctypes.byref(text))
+        return (text.value or b"an unknown error").decode()
+
+    def device(self, ordinal: int) -> Device:
+        """The device with this number, as torch counts (CUDA_VISIBLE_DEVICES applies to both)."""
+        with self._lock:
+            if ordinal not in self._devices:
+                self._devices[ordinal] = Device(self, ordinal)
+            return self._devices[ordinal]
+
+
+class Device:
+    """A GPU and its primary context (which is retained when it is first needed, and kept)."""
+
+    def __init__(self, driver: Driver, ordinal: int) -> None:
+        self.driver, self.ordinal = driver, ordinal
+        handle = ctypes.c_int()
+        driver.call("cuDeviceGet", ctypes.byref(handle), ordinal)
+        self._handle = handle.value
+
+    def attribute(self, number: int) -> int:
+        """The value of a CUdevice_attribute. Makes no context."""
+        value = ctypes.c_int()
+        self.driver.call("cuDeviceGetAttribute", ctypes.byref(value), number, self._handle)
+        return value.value
+
+    @cached_property
+    def target(self) -> Target:
+        """The fullest target that this device runs, e.g. "sm_90a". Raises `TargetError` for an unknown one."""
+        return Target.of_capability(self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR))
+
+    @cached_property
+    def context(self) -> int:
+        """The handle of the primary context."""
+        context = ctypes.c_void_p()
+        self.driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._handle)
+        return context.value or 0
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Make the primary context this thread's current one, and restore what was current (also none) afterwards."""
+        if self.is_current():
+            yield
+            return
+        self.driver.call("cuCtxPushCurrent_v2", ctypes.c_void_p(self.context))
+        try:
+            yield
+        finally:
+            self.driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def is_current(self) -> bool:
+        """True if the primary context is current in this thread."""
+        context = ctypes.c_void_p()
+        self.driver.call("cuCtxGetCurrent", ctypes.byref(context))
+        return (context.value or 0) == self.context
+
+    def retry(self, call: Callable[[], int], code: int) -> int:
+        """The result of `call`, which gave `code`: called again in this device's context if that was not current."""
+        if code not in _WRONG_CONTEXT or self.is_current():
+            return code
+        with self.current():
+            return call()
+
+    def load(self, cubin: bytes) -> Module:
+        """Load `cubin` into the primary context, for the rest of the process."""
+        handle = ctypes.c_void_p()
+        with self.current():
+            self.driver.call("cuModuleLoadData", ctypes.byref(handle), cubin)
+        return Module(self, handle)
+
+    def is_capturing(self, stream: int) -> bool:
+        """True while work on `stream` (a handle, 0 the default stream) is recorded into a graph, or may not be issued.
+
+        The default stream may not be used while a stream that waits for it is captured.
+        """
+        status = ctypes.c_int()
+        entry = self.driver.entry("cuStreamIsCapturing")
+
+        def ask() -> int:
+            return entry(ctypes.c_void_p(stream), ctypes.byref(status))
+
+        code = self.retry(ask, ask())
+        if code == _CAPTURE_IMPLICIT:
+            return True
+        self.driver.check("cuStreamIsCapturing", code)
+        return status.value != 0
+
+
+class Module:
+    """A loaded cubin. Its functions are looked up once."""
+
+    def __init__(self, device: Device, handle: ctypes.c_void_p) -> None:
+        self.device, self._handle = device, handle
+        self._functions: dict[str, Function] = {}
+
+    def function(self, name: str) -> Function:
+        """The kernel of this name. Raises `DriverError` if the cubin has none."""
+        if name not in self._functions:
+            handle = ctypes.c_void_p()
+            with self.device.current():
+                self.device.driver.call("cuModuleGetFunction", ctypes.byref(handle), self._handle, name.encode())
+            self._functions[name] = Function(self.device, name, handle)
+        return self._functions[name]
+
+
+class Function:
+    """A loaded kernel."""
+
+    def __init__(self, device: Device, name: str, handle: ctypes.c_void_p) -> None:
+        self.device, self.name, self.handle = device, name, handle
+        self._set: dict[int, int] = {}
+
+    def attribute(self, number: int) -> int:
+        """The value of a CUfunction_attribute."""
+        value = ctypes.c_int()
+        with self.device.current():
+            self.device.driver.call("cuFuncGetAttribute", ctypes.byref(value), number, self.handle)
+        return value.value
+
+    def set_attribute(self, number: int, value: int) -> None:
+        """Set a CUfunction_attribute, unless this object has set it to `value` already."""
+        if self._set.get(number) != value:
+            with self.device.current():
+                self.device.driver.call("cuFuncSetAttribute", self.handle, number, value)
+            self._set[number] = value
+
+    def parameter_sizes(self) -> tuple[int, ...] | None:
+        """The size in bytes of each parameter; None where the driver (before 12.4) does not tell."""
+        entry = getattr(self.device.driver.library, "cuFuncGetParamInfo", None)
+        if entry is None:
+            return None
+        offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+        sizes: list[int] = []
+        with self.device.current():
+            while entry(self.handle, ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)) == 0:
+                sizes.append(size.value)
+        return tuple(sizes)
+
+    def prepare(
+        self,
+        formats: Sequence[str],
+        block: Dim3,
+        *,
+        shared: int = 0,
+        cluster: Dim3 | None = None,
+        cooperative: bool = False,
+    ) -> PreparedLaunch:
+        """What this thread needs to launch the kernel many times.
+
+        `formats` has a `struct` format per parameter, e.g. ("Q", "i", "f", "128s"): little-endian, any size. `shared`
+        is dynamic shared memory in bytes; the function is opted in to it where it needs that. `cluster` is in blocks
+        and None for a kernel without, or with a compiled-in, cluster. Raises `LaunchError` if the formats are not the
+        kernel's parameters.
+        """
+        sizes = tuple(struct.calcsize("<" + form) for form in formats)
+        known = self.parameter_sizes()
+        if known is not None and known != sizes:
+            raise LaunchError(f"kernel {self.name} has parameters of {known} bytes, but the launch gives {sizes}")
+        if shared and shared + self.attribute(STATIC_SHARED_BYTES) > DEFAULT_SHARED:
+            self.set_attribute(MAX_DYNAMIC_SHARED_BYTES, shared)
+        if cluster is not None and cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER:
+            self.set_attribute(NON_PORTABLE_CLUSTER, 1)
+        if cluster is None and not cooperative:
+            return PreparedLaunch(self, formats, _PlainCall(self, block, shared))
+        return PreparedLaunch(self, formats, _ExtendedCall(self, block, shared, cluster, cooperative))
+
+
+class PreparedLaunch:
+    """A launch that is repeated with other arguments. Belongs to one thread: it refills one buffer."""
+
+    def __init__(self, function: Function, formats: Sequence[str], call: _PlainCall | _ExtendedCall) -> None:
+        self.function = function
+        packing = struct.Struct("<" + "".join(formats))
+        self._buffer = ctypes.create_string_buffer(max(packing.size, 1))
+        self._pack = packing.pack_into
+        self._call = call
+        self._entry, self._arguments = call.bind(self._pointers(formats))
+        self._grid: Dim3 = (0, 0, 0)
+        self._stream = 0
+
+    def _pointers(self, formats: Sequence[str]) -> Any:
+        """One pointer into the buffer per parameter.
+
+        Not the packed form of a launch (CU_LAUNCH_PARAM_BUFFER_POINTER): that one wants the offsets of the constant
+        bank, which are not C's where a parameter is aligned to more than 16 bytes. It is no faster either.
+        """
+        start, offset, addresses = ctypes.addressof(self._buffer), 0, []
+        for form in formats:
+            addresses.append(start + offset)
+            offset += struct.calcsize("<" + form)
+        return (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+
+    def launch(self, grid: Dim3, stream: int, values: Sequence[Any]) -> None:
+        """Launch `grid` blocks on `stream` (a handle, 0 the default stream) with one value per parameter.
+
+        A grid of no blocks is no launch. Raises `DriverError`, and `struct.error` for values that do not fit.
+        """
+        self._pack(self._buffer, 0, *values)
+        if grid != self._grid:
+            if 0 in grid:
+                return
+            self._call.set_grid(grid)
+            self._grid = grid
+        if stream != self._stream:
+            self._call.set_stream(stream)
+            self._stream = stream
+        code = self._entry(*self._arguments)
+        if code:
+            self._recover(code)
+
+    def _recover(self, code: int) -> None:
+        device = self.function.device
+        device.driver.check(self._call.name, device.retry(lambda: self._entry(*self._arguments), code))
+
+
+class Launcher(threading.local):
+    """A `PreparedLaunch` for each thread that asks: `launcher.prepared`. Takes what `Function.prepare` takes."""
+
+    def __init__(self, function: Function, formats: Sequence[str], block: Dim3, **how: Any) -> None:
+        super().__init__()
+        self.prepared = function.prepare(formats, block, **how)
+
+
+class _PlainCall:
+    """The arguments of cuLaunchKernel. Ready ctypes objects are the fastest form, and they can be changed in place."""
+
+    name = "cuLaunchKernel"
+
+    def __init__(self, function: Function, block: Dim3, shared: int) -> None:
+        self._function = function
+        self._grid = [ctypes.c_uint(0) for _ in range(3)]
+        self._block = [ctypes.c_uint(size) for size in block]
+        self._shared = ctypes.c_uint(shared)
+        self._stream = ctypes.c_void_p(0)
+
+    def bind(self, pointers: Any) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        launch = (*self._grid, *self._block, self._shared, self._stream)
+        arguments = (self._function.handle, *launch, pointers, ctypes.c_void_p(0))
+        return self._function.device.driver.entry(self.name), arguments
+
+    def set_grid(self, grid: Dim3) -> None:
+        for cell, size in zip(self._grid, grid, strict=True):
+            cell.value = size
+
+    def set_stream(self, stream: int) -> None:
+        self._stream.value = stream
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes (here as words)."""
+
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+    COOPERATIVE = 2
+    CLUSTER_DIMENSION = 4
+
+
+class _Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+class _ExtendedCall:
+    """The arguments of cuLaunchKernelEx, for a cluster or a cooperative launch."""
+
+    name = "cuLaunchKernelEx"
+
+    def __init__(self, function: Function, block: Dim3, shared: int, cluster: Dim3 | None, cooperative: bool) -> None:
+        self._function = function
+        attributes = [_Attribute(_Attribute.CLUSTER_DIMENSION, 0, cluster)] if cluster else []
+        attributes += [_Attribute(_Attribute.COOPERATIVE, 0, (1,))] if cooperative else []
+        self._attributes = (_Attribute * len(attributes))(*attributes)
+        self._configuration = _Configuration((0, 0, 0), block, shared, None, self._attributes, len(attributes))
+
+    def bind(self, pointers: Any) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        arguments = (ctypes.pointer(self._configuration), self._function.handle, pointers, ctypes.c_void_p(0))
+        return self._function.device.driver.entry(self.name), arguments
+
+    def set_grid(self, grid: Dim3) -> None:
+        self._configuration.grid[:] = grid
+
+    def set_stream(self, stream: int) -> None:
+        self._configuration.stream = stream
+
+
+_shared: dict[str, Driver] = {}
+_shared_lock = threading.Lock()
+
+
+def driver() -> Driver:
+    """This process's driver, loaded and initialised by the first call. Raises as `Driver` does."""
+    found = _shared.get(LIBRARY)
+    if found is None:
+        with _shared_lock:
+            found = _shared.get(LIBRARY) or _shared.setdefault(LIBRARY, Driver(LIBRARY))
+    return found
+
+
+def load(cubin: bytes, device: int) -> Module:
+    """Load `cubin` on the device with this number."""
+    return driver().device(device).load(cubin)
+
+
+def is_capturing(stream: int, device: int) -> bool:
+    """True while `stream`, a handle on the device with this number, is captured into a graph."""
+    return driver().device(device).is_capturing(stream)
+
+
+def present_target(device: int = 0) -> Target | None:
+    """The target of the device with this number; None without a driver, such a device, or support for its kind.
+
+    Makes no context.
+    """
+    try:
+        return driver().device(device).target
+    except (LaunchError, TargetError):
+        return None
+
+
+# A child of a fork must not use its parent's handles; its own cuInit then says what is wrong.
+os.register_at_fork(after_in_child=_shared.clear)
