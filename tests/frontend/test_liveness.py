@@ -251,23 +251,34 @@ def call(name: str, *arguments: ast.expr | int) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), values, [])
 
 
-def instrumented(block: list[ast.stmt], number: dict[ast.AST, int]) -> list[ast.stmt]:
-    """`block` with a note after each statement and at each iteration."""
+def note(number: int) -> ast.stmt:
+    return ast.Expr(call("DONE", number))
+
+
+def instrumented(block: list[ast.stmt], number: dict[ast.AST, int], loop: int = 0) -> list[ast.stmt]:
+    """`block` with a note after each statement (where a jump jumps, where a loop is left) and at each iteration."""
     out: list[ast.stmt] = []
     for item in block:
-        done = ast.Expr(call("DONE", number[item]))
-        if isinstance(item, ast.Return):
-            out += [ast.Expr(item.value or ast.Constant(0)), done, ast.Raise(ast.Name("STOP", ast.Load()))]
-            continue
-        if isinstance(item, ast.If | ast.For | ast.While):
-            item.body, item.orelse = instrumented(item.body, number), instrumented(item.orelse, number)
-        if isinstance(item, ast.For):
-            item.iter = call("ITEMS", number[item], item.iter)
-        if isinstance(item, ast.While):
-            item.test = ast.BoolOp(ast.And(), [call("ITERATION", number[item]), item.test])
-        if isinstance(item, ast.For | ast.While):
-            item.orelse.insert(0, done)
-        out += [done, item] if isinstance(item, ast.Break | ast.Continue) else [item, done]
+        own = number[item]
+        if isinstance(item, ast.Break):
+            out += [note(own), note(loop), item]
+        elif isinstance(item, ast.Continue):
+            out += [note(own), item]
+        elif isinstance(item, ast.Return):
+            out += [ast.Expr(item.value or ast.Constant(0)), note(own), ast.Raise(ast.Name("STOP", ast.Load()))]
+        elif isinstance(item, ast.For | ast.While):
+            item.body, item.orelse = instrumented(item.body, number, own), instrumented(item.orelse, number, loop)
+            item.orelse.insert(0, note(own))
+            if isinstance(item, ast.For):
+                item.iter = call("ITEMS", own, item.iter)
+            else:
+                item.test = ast.BoolOp(ast.And(), [call("ITERATION", own), item.test])
+            out.append(item)
+        elif isinstance(item, ast.If):
+            item.body, item.orelse = instrumented(item.body, number, loop), instrumented(item.orelse, number, loop)
+            out += [item, note(own)]
+        else:
+            out += [item, note(own)]
     return out
 
 

@@ -49,7 +49,7 @@ class Liveness:
     def live_after(self, statement: ast.stmt) -> Names:
         """The names that may be read after `statement` before they are assigned again.
 
-        After a loop means after its last iteration: its `else` counts. After a `break`, `continue` or `return` means
+        After a loop means where its last iteration leads: to its `else`, or past it by `break`. After a `break`, `continue` or `return` means
         where it goes.
         """
         return (self._after[statement] | self._captured[statement]) & self.local
