@@ -1,0 +1,176 @@
+"""Integer expressions of a launch: evaluated, compiled to one Python function, and kept as JSON.
+
+The form is `PlanExpr` of the IR. The meaning is Python's: `//` and `%` floor, integers do not wrap, `and`, `or` and
+`select` evaluate only what they need. Which expressions a launch has is the plan's.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from warpjit.errors import ArgumentError
+from warpjit.ir.nodes import PlanExpr
+
+Number: TypeAlias = int | float | bool
+Planned: TypeAlias = Callable[[Sequence[Any], Sequence[Sequence[int]], Sequence[Sequence[int]]], tuple[Any, ...]]
+"""(values, sizes, strides) of a call to the values of the expressions; see `Arguments`."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a call's expressions may read, by the arguments' positions.
+
+    values    of scalars the number, of tensors the base address
+    sizes     of tensors the extents; empty for a scalar
+    strides   of tensors the strides in elements; empty for a scalar
+    """
+
+    values: Sequence[Any]
+    sizes: Sequence[Sequence[int]] = ()
+    strides: Sequence[Sequence[int]] = ()
+
+
+# How Python writes an operator with so many operands.
+_OPERATORS: dict[tuple[str, int], str] = {
+    **{(name, 2): f"({{}} {name} {{}})" for name in ("+", "-", "*", "//", "%", "<", "<=", "==", "!=", ">", ">=")},
+    **{(name, 2): f"({{}} {name} {{}})" for name in ("and", "or")},
+    ("-", 1): "(-{})",
+    ("not", 1): "(not {})",
+    ("min", 2): "minimum({}, {})",
+    ("max", 2): "maximum({}, {})",
+    ("select", 3): "({1} if {0} else {2})",
+}
+_SOURCES: dict[tuple[str, int], str] = {("arg", 1): "values[{}]", ("size", 2): "sizes[{}][{}]"}
+_SOURCES[("stride", 2)] = "strides[{}][{}]"
+_DEEPEST = 40  # Python's parser allows some 90 nested parentheses
+
+
+def parts(expression: PlanExpr) -> tuple[str, tuple[Any, ...]]:
+    """The head and the operands of a compound expression. ArgumentError: it is none, or malformed."""
+    if isinstance(expression, tuple) and expression and isinstance(expression[0], str):
+        head, operands = expression[0], expression[1:]
+        known = (head, len(operands))
+        if known in _OPERATORS or (known in _SOURCES and all(type(each) is int and each >= 0 for each in operands)):
+            return head, operands
+    raise ArgumentError(f"expected an expression of a launch plan but got {expression!r}")
+
+
+def evaluate(expression: PlanExpr, arguments: Arguments) -> Number:
+    """The value of `expression` for a call. ArgumentError: a division by zero, a malformed expression."""
+    if not isinstance(expression, tuple):
+        return expression
+    head, operands = parts(expression)
+    try:
+        return _EVALUATE[head](arguments, *operands)
+    except ZeroDivisionError:
+        raise ArgumentError(_BY_ZERO) from None
+
+
+def _eager(function: Callable[..., Number]) -> Callable[..., Number]:
+    return lambda arguments, *operands: function(*(evaluate(operand, arguments) for operand in operands))
+
+
+_BY_ZERO = "a size, stride or grid expression of this launch divides by zero"
+_BINARY: dict[str, Callable[..., Number]] = {
+    **{"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod},
+    **{"<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge},
+    **{"min": min, "max": max, "not": operator.not_},
+    "-": lambda a, *b: a - b[0] if b else -a,
+}
+_EVALUATE: dict[str, Callable[..., Number]] = {
+    **{name: _eager(function) for name, function in _BINARY.items()},
+    "arg": lambda given, index: given.values[index],
+    "size": lambda given, index, dimension: given.sizes[index][dimension],
+    "stride": lambda given, index, dimension: given.strides[index][dimension],
+    "and": lambda given, a, b: evaluate(a, given) and evaluate(b, given),
+    "or": lambda given, a, b: evaluate(a, given) or evaluate(b, given),
+    "select": lambda given, test, a, b: evaluate(a if evaluate(test, given) else b, given),
+}
+
+
+def compile_plan(expressions: Sequence[PlanExpr]) -> Planned:
+    """One function that computes all `expressions`, for the path of a launch.
+
+    Its text is made of the tables above, positions and numbers; names and other text of a user are never in it. It
+    raises ArgumentError where an expression divides by zero.
+    """
+    writer = _Writer()
+    items = "".join(f"{writer.write(expression)}, " for expression in expressions)
+    text = (
+        "def planned(values, sizes, strides):\n"
+        "    try:\n" + "".join(f"        {line}\n" for line in writer.lines) + f"        return ({items})\n"
+        "    except ZeroDivisionError:\n"
+        "        raise ArgumentError(divides) from None\n"
+    )
+    names: dict[str, Any] = {"ArgumentError": ArgumentError, "divides": _BY_ZERO, "minimum": min, "maximum": max}
+    names |= writer.constants
+    exec(compile(text, "<launch plan>", "exec"), names)
+    function: Planned = names["planned"]
+    return function
+
+
+class _Writer:
+    """Expressions as Python text. What would nest too deeply becomes a function of its own, called where it stands."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, Number] = {}
+        self.lines: list[str] = []
+
+    def write(self, expression: PlanExpr) -> str:
+        return self._text(expression)[0]
+
+    def _text(self, expression: PlanExpr) -> tuple[str, int]:
+        """The text and how deeply it nests."""
+        if not isinstance(expression, tuple):
+            return self._number(expression), 0
+        head, operands = parts(expression)
+        source = _SOURCES.get((head, len(operands)))
+        if source is not None:
+            return source.format(*operands), 0
+        written = [self._text(operand) for operand in operands]
+        depth = max(depth for _, depth in written) + 1
+        text = _OPERATORS[head, len(operands)].format(*(part for part, _ in written))
+        if depth < _DEEPEST:
+            return text, depth
+        name = f"part{len(self.lines)}"
+        self.lines.append(f"{name} = lambda: {text}")
+        return f"{name}()", 0
+
+    def _number(self, value: Number) -> str:
+        if isinstance(value, bool | int):
+            return f"({value!r})"
+        if not isinstance(value, float):
+            raise ArgumentError(f"expected an expression of a launch plan but got {value!r}")
+        name = f"constant{len(self.constants)}"  # infinities and NaNs have no literal
+        self.constants[name] = value
+        return name
+
+
+# ---- JSON -------------------------------------------------------------------------------------------
+
+
+def to_json(expression: PlanExpr) -> Any:
+    """Lists, ints, bools and strings. A float is kept by its bits."""
+    if isinstance(expression, tuple):
+        head, operands = parts(expression)
+        return [head, *(to_json(operand) for operand in operands)]
+    if isinstance(expression, float):
+        return {"float64": struct.pack(">d", expression).hex()}
+    return expression
+
+
+def from_json(data: Any) -> PlanExpr:
+    """The expression that `to_json` gave. ArgumentError: it did not come from there."""
+    if isinstance(data, list) and data:
+        expression: PlanExpr = (data[0], *(from_json(item) for item in data[1:]))
+        parts(expression)
+        return expression
+    if isinstance(data, dict) and data.keys() == {"float64"}:
+        return float(struct.unpack(">d", bytes.fromhex(data["float64"]))[0])
+    if isinstance(data, bool | int):
+        return data
+    raise ArgumentError(f"expected an expression of a launch plan but got {data!r}")
