@@ -23,8 +23,8 @@ from warpjit.isa.row import (
     Array,
     Asm,
     Commit,
-    Completion,
     CompleteBytes,
+    Completion,
     Kind,
     Mode,
     Operand,
@@ -45,9 +45,7 @@ def _copied(src: Array, src_size: Array | None, *, size: int, **params: int) -> 
 
 
 def _address(name: str, mode: Mode, space: str, align: int, proxy: str) -> Operand:
-    return Operand(
-        name, Kind.ADDRESS, mode, dtype=uint8, space=space, align=align, proxy=proxy, busy="completion"
-    )
+    return Operand(name, Kind.ADDRESS, mode, dtype=uint8, space=space, align=align, proxy=proxy, busy="completion")
 
 
 def _copy(cache: str, shared: str, prefetch: str) -> Row:

@@ -19,6 +19,7 @@ from warpjit.ir.dtypes import bool_, int32, mbarrier, uint32
 from warpjit.isa import mbarrier_state
 from warpjit.isa.needs import EVERYWHERE, since
 from warpjit.isa.row import (
+    Array,
     Asm,
     BarrierSync,
     Code,
@@ -103,7 +104,10 @@ FENCES = (
         for order in ("acq_rel", "sc")
         for scope, arch in _SCOPES.items()
     ),
-    *(_fence(f"fence.proxy.async{space}", f"proxy.async{space}", since(90)) for space in ("", ".global", ".shared::cta")),
+    *(
+        _fence(f"fence.proxy.async{space}", f"proxy.async{space}", since(90))
+        for space in ("", ".global", ".shared::cta")
+    ),
     _fence("fence.mbarrier_init.release.cluster", "mbarrier_init", since(90)),
 )
 """`Fence.what`: the scope of a fence between threads; "proxy.async" (with a space) between the generic and the async
@@ -159,7 +163,7 @@ def _arrive(order: str, space: str) -> Row:
         count = ", {count}" if params.get("has_count") else ""
         return Asm(f"{{{{ .reg .b64 state; {text} state, [{{bar}}]{count}; }}}}")
 
-    def meaning(state: mbarrier_state.Array, count: mbarrier_state.Array | None) -> mbarrier_state.Array:
+    def meaning(state: Array, count: Array | None) -> Array:
         return mbarrier_state.arrive(state, 1 if count is None else count)
 
     return _mbarrier(text, code, meaning, *operands, needs=since(90 if order else 80))

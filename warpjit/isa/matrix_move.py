@@ -25,7 +25,7 @@ LANES = 32
 
 def _fragment(name: str, mode: Mode, num: int) -> Operand:
     layout = TileLayout(S[(num, 8, 4) : (1, 4 @ laneid, 1 @ laneid)])
-    return Operand(name, Kind.FRAGMENT, mode, dtype=uint32, shape=(num, 8, 4), layout=layout)
+    return Operand(name, Kind.FRAGMENT, mode, dtype=uint32, shape=(num, 8, 4), layout=layout, element=uint16)
 
 
 def _rows(name: str, mode: Mode, num: int) -> Operand:

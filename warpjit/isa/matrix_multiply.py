@@ -56,15 +56,24 @@ def right_layout(words: int) -> TileLayout:
     return TileLayout(S[(8, words // 4, 4) : (4 @ laneid, 1, 1 @ laneid)])
 
 
-def _operands(result: DType, words: int) -> tuple[Operand, ...]:
-    def fragment(name: str, mode: Mode, dtype: DType, shape: tuple[int, int], layout: TileLayout, repeats: str) -> Operand:
-        return Operand(name, Kind.FRAGMENT, mode, dtype=dtype, shape=shape, layout=layout, repeats=tuple(repeats))
+def _operands(inputs: DType, result: DType, words: int) -> tuple[Operand, ...]:
+    def matrix(name: str, mode: Mode, repeats: str, layout: TileLayout, packed: bool) -> Operand:
+        return Operand(
+            name,
+            Kind.FRAGMENT,
+            mode,
+            dtype=uint32 if packed else result,
+            shape=(layout.size() // words, words) if packed else (16, 8),
+            layout=layout,
+            repeats=tuple(repeats),
+            element=inputs if packed else None,
+        )
 
     return (
-        fragment("D", Mode.WRITE, result, (16, 8), accumulator_layout(), "MN"),
-        fragment("A", Mode.READ, uint32, (16, words), left_layout(words), "MK"),
-        fragment("B", Mode.READ, uint32, (8, words), right_layout(words), "NK"),
-        fragment("C", Mode.READ, result, (16, 8), accumulator_layout(), "MN"),
+        matrix("D", Mode.WRITE, "MN", accumulator_layout(), packed=False),
+        matrix("A", Mode.READ, "MK", left_layout(words), packed=True),
+        matrix("B", Mode.READ, "NK", right_layout(words), packed=True),
+        matrix("C", Mode.READ, "MN", accumulator_layout(), packed=False),
     )
 
 
@@ -82,7 +91,7 @@ def _meaning(operands: tuple[Operand, ...], inputs: DType, result: DType) -> Cal
 def _row(family: Family, k: int, needs: Needs) -> Row:
     inputs, result = family.inputs, family.result
     text = f"mma.sync.aligned.m16n8k{k}.row.col.{result.ptx}.{inputs.ptx}.{inputs.ptx}.{result.ptx}"
-    operands = _operands(result, k * inputs.bits // 32)
+    operands = _operands(inputs, result, k * inputs.bits // 32)
     return Row(
         text=text,
         operands=operands,

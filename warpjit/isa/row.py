@@ -66,6 +66,7 @@ class Operand:
 
     name        as in the manual, lower case except matrices: "d", "a", "D", "A"
     dtype       of one register or scalar; of one element for an address that loads or stores a scalar
+    element     FRAGMENT: what a register packs several of, low bits first, where it does; uint16 for any 16 bits
     shape       FRAGMENT, or an ADDRESS that a tile can stand for: extents of the atom, in units of `dtype`
     layout      FRAGMENT: atom coordinates -> laneid and register (axis m).
                 ADDRESS: atom coordinates without the last -> laneid of the lane that gives this row's address
@@ -93,6 +94,7 @@ class Operand:
     busy: str = "issue"
     optional: bool = False
     choices: tuple[int, ...] = ()
+    element: DType | None = None
 
     @property
     def registers(self) -> int:
@@ -246,7 +248,9 @@ class Row:
         if self.completion is Completion.NONE and any(operand.busy == "completion" for operand in self.operands):
             found.append("an operand is busy until completion, but the row names no completion")
         if isinstance(self.code, Asm | Cxx):
-            found += [f"operand {name!r} does not stand in its code" for name in names if "{" + name not in self.code.text]
+            found += [
+                f"operand {name!r} does not stand in its code" for name in names if "{" + name not in self.code.text
+            ]
         return found
 
     def operand(self, name: str) -> Operand:

@@ -237,4 +237,3 @@ ARITHMETIC: dict[tuple[str, str], Row] = {
     },
 }
 """Rows (d, a[, b[, c]]), all of one type, by operation and type: + the bit logic of `scalar_bits` in `scalar`."""
-

@@ -14,7 +14,18 @@ from warpjit.ir import numerics
 from warpjit.ir.dtypes import DType
 from warpjit.isa.needs import EVERYWHERE, since
 from warpjit.isa.row import Asm, Code, Cxx, Needs, Row
-from warpjit.isa.scalar_text import BOOL, C_TYPES, HALVES, VALUES, is_bfloat, narrow_text, plain, result, value, widen_text
+from warpjit.isa.scalar_text import (
+    BOOL,
+    C_TYPES,
+    HALVES,
+    VALUES,
+    is_bfloat,
+    narrow_text,
+    plain,
+    result,
+    value,
+    widen_text,
+)
 
 
 def _cast(to: DType, of: DType) -> Code:

@@ -106,7 +106,8 @@ def _refusal(text: str, name: str, modifiers: list[str], candidates: list[Row]) 
     legal = _legal_next(candidates, used)
     if legal:
         return f"{text} is not complete; it may go on with {legal}; nearest: {_nearest(text, candidates)}"
-    return f"{text}: the operands' types or orders stand in another order than in any row; nearest: {_nearest(text, candidates)}"
+    near = _nearest(text, candidates)
+    return f"{text}: the operands' types or orders stand in another order than in any row; nearest: {near}"
 
 
 def _compatible(candidates: list[Row], used: list[str]) -> list[Row]:

@@ -1,0 +1,147 @@
+"""Proofs that a tile in memory has the rows that a matrix instruction reads or writes, by enumeration.
+
+A row of ldmatrix is 16 contiguous bytes at a multiple of 16; the rows themselves may lie anywhere: padded,
+interleaved, swizzled. `prove_tile` looks at every element of the view. Registers are proven in `proof`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from warpjit.errors import InstructionError
+from warpjit.isa.row import Kind, Operand, Row
+from warpjit.layout import Layout
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TilePlacement:
+    """Where the rows of a tile are.
+
+    rows     (issues, rows of the atom): the byte offset of each row from the layout's origin
+    repeats  extents of the axes before the atom; issues are their coordinates in row-major order
+    """
+
+    rows: Ints
+    repeats: tuple[int, ...]
+
+
+def prove_tile(
+    row: Row, operand_name: str, layout: Layout, shape: tuple[int, ...], element_bits: int, base_align: int
+) -> TilePlacement:
+    """The rows of an address operand that a view of memory stands for, after proving that they are legal.
+
+    layout        of the view, on m only, in elements
+    shape         (*group, *batch, *atom); the atom's last axis counts elements, so it is longer for narrow ones
+    element_bits  width of the view's elements, at most 32
+    base_align    bytes of which the address of the layout's origin is known to be a multiple
+
+    Raises InstructionError: a shape that does not fit, owners or replicas, a base or row that is not aligned, a row
+    that is not contiguous, rows that overlap where the instruction writes. Source: PTX manual, sections "ldmatrix"
+    and "stmatrix" (row addresses).
+    """
+    return _prove_tile(row, operand_name, layout, tuple(shape), element_bits, base_align)
+
+
+@lru_cache(maxsize=4096)
+def _prove_tile(
+    row: Row, name: str, layout: Layout, shape: tuple[int, ...], element_bits: int, base_align: int
+) -> TilePlacement:
+    operand = row.operand(name)
+    atom = _atom(row, operand, element_bits)
+    _check_declared(row, operand, layout, shape, atom)
+    if base_align % operand.align:
+        raise _refused(
+            row,
+            operand,
+            f"the address of the tile is known to be a multiple of {base_align} bytes only, but must be one of "
+            f"{operand.align}: give the allocation align={operand.align}, or start the slice at a multiple of it",
+        )
+    repeats = shape[: len(shape) - len(atom)]
+    zero = np.zeros(shape, np.int64)
+    places = layout.enumerate(shape).get("m", zero).reshape(prod(repeats), prod(atom[:-1]), atom[-1])
+    offsets = _row_offsets(row, operand, shape, places, element_bits)
+    if operand.writes:
+        _check_apart(row, operand, offsets)
+    offsets.flags.writeable = False
+    return TilePlacement(offsets, repeats)
+
+
+def _refused(row: Row, operand: Operand, sentence: str) -> InstructionError:
+    return InstructionError(f"{row.text}: operand {operand.name}: {sentence}")
+
+
+def _atom(row: Row, operand: Operand, element_bits: int) -> tuple[int, ...]:
+    """The atom in the view's elements."""
+    if operand.kind is not Kind.ADDRESS or not operand.shape or operand.dtype is None:
+        raise _refused(row, operand, f"a {operand.kind.value} for which no tile can stand")
+    *rows, words = operand.shape
+    if operand.dtype.bits % element_bits:
+        raise _refused(
+            row, operand, f"a tile of {element_bits}-bit elements does not fill {operand.dtype.bits}-bit words"
+        )
+    return (*rows, words * operand.dtype.bits // element_bits)
+
+
+def _check_declared(row: Row, operand: Operand, layout: Layout, shape: tuple[int, ...], atom: tuple[int, ...]) -> None:
+    if len(shape) < len(atom) or shape[len(shape) - len(atom) :] != atom:
+        expected = ", ".join(("*batch", *map(str, atom)))
+        raise _refused(row, operand, f"expected a tile of shape ({expected}), but got {shape}")
+    if layout.size() != prod(shape):
+        raise _refused(
+            row, operand, f"the layout {layout!r} has {layout.size()} elements, but the shape {shape} has {prod(shape)}"
+        )
+    owners = [axis.name for axis in layout.axes if axis.name != "m"]
+    if owners or any(it.extent > 1 for it in layout.replica):
+        raise _refused(row, operand, f"a tile in memory has neither owners nor replicas, but the layout is {layout!r}")
+
+
+def _row_offsets(row: Row, operand: Operand, shape: tuple[int, ...], places: Ints, element_bits: int) -> Ints:
+    """Byte offsets (issues, rows), after checking that each row is contiguous and aligned."""
+    steps = places - places[..., :1]
+    wrong = steps != np.arange(places.shape[-1])
+    if wrong.any():
+        issue, line, element = (int(each) for each in np.argwhere(wrong)[0])
+        start = _coordinates(shape, places, issue, line, 0)
+        here = _coordinates(shape, places, issue, line, element)
+        raise _refused(
+            row,
+            operand,
+            f"the {operand.bytes} bytes of a row must be contiguous, but element {here} is "
+            f"{steps[issue, line, element]} elements after {start} instead of {element}",
+        )
+    bits = places[..., 0] * element_bits
+    wrong = bits % (8 * operand.align) != 0
+    if wrong.any():
+        issue, line = (int(each) for each in np.argwhere(wrong)[0])
+        raise _refused(
+            row,
+            operand,
+            f"every row must start at a multiple of {operand.align} bytes, but the row at "
+            f"{_coordinates(shape, places, issue, line, 0)} starts {bits[issue, line] / 8:g} bytes after the origin",
+        )
+    return np.ascontiguousarray(bits // 8)
+
+
+def _check_apart(row: Row, operand: Operand, offsets: Ints) -> None:
+    """Rows are aligned to their size, so they overlap only where they are equal."""
+    for issue, lines in enumerate(offsets):
+        values, counts = np.unique(lines, return_counts=True)
+        if (counts > 1).any():
+            first, second = np.flatnonzero(lines == values[counts > 1][0])[:2]
+            raise _refused(
+                row,
+                operand,
+                f"rows {first} and {second} of issue {issue} are both written at byte {values[counts > 1][0]}",
+            )
+
+
+def _coordinates(shape: tuple[int, ...], places: Ints, *where: int) -> tuple[int, ...]:
+    linear = np.ravel_multi_index(where, places.shape)
+    return tuple(int(each) for each in np.unravel_index(linear, shape))
