@@ -157,18 +157,6 @@ static void note_parameters(void **parameters) {
   note("\n");
 }
 
-EXPORT int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                          unsigned shared, handle stream, void **parameters, void **extra) {
-  BEGIN("cuLaunchKernel");
-  IN_CONTEXT(function);
-  if (extra) return 1;
-  pthread_mutex_lock(&log_lock);
-  note("launch %u,%u,%u x %u,%u,%u shared %u stream %p:", gx, gy, gz, bx, by, bz, shared, stream);
-  note_parameters(parameters);
-  pthread_mutex_unlock(&log_lock);
-  return 0;
-}
-
 #ifndef OLD_DRIVER
 /* The layouts of cuda.h. */
 struct attribute { int id; char pad[4]; union { char pad[64]; struct { unsigned x, y, z; } cluster; int cooperative; } value; };
@@ -178,6 +166,7 @@ EXPORT int cuLaunchKernelEx(const struct configuration *c, handle function, void
   BEGIN("cuLaunchKernelEx");
   IN_CONTEXT(function);
   if (extra) return 1;
+  pthread_mutex_lock(&log_lock);
   note("launch %u,%u,%u x %u,%u,%u shared %u stream %p", c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream);
   for (unsigned index = 0; index < c->count; index++) {
     struct attribute *a = &c->attributes[index];
@@ -186,6 +175,7 @@ EXPORT int cuLaunchKernelEx(const struct configuration *c, handle function, void
   }
   note(":");
   note_parameters(parameters);
+  pthread_mutex_unlock(&log_lock);
   return 0;
 }
 #endif

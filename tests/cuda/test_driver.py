@@ -188,7 +188,7 @@ def test_an_error_that_the_driver_has_no_words_for_is_told(fake: Fake) -> None:
 
 def test_an_error_of_an_earlier_kernel_is_called_that(fake: Fake) -> None:
     prepared = fake.kernel().prepare([], (32, 1, 1))
-    fake.fail("cuLaunchKernel", 700)
+    fake.fail("cuLaunchKernelEx", 700)
     with pytest.raises(DriverError, match="a kernel that ran before did this"):
         prepared.launch((1, 1, 1), 0, ())
 
@@ -213,9 +213,8 @@ def test_an_old_driver_lacks_a_call_by_name(tmp_path: Path) -> None:
     fake = Fake(build(tmp_path, "-DOLD_DRIVER"))
     kernel = fake.kernel()
     assert kernel.parameter_sizes() is None
-    kernel.prepare(["Q"], (32, 1, 1))
     with pytest.raises(LaunchError, match="too old: it has no cuLaunchKernelEx"):
-        kernel.prepare(["Q"], (32, 1, 1), cluster=(2, 1, 1))
+        kernel.prepare(["Q"], (32, 1, 1))
 
 
 # --- contexts ----------------------------------------------------------------------------------------------------
@@ -272,10 +271,10 @@ def test_a_refusal_in_the_right_context_is_not_repeated(fake: Fake) -> None:
     fake.push(PRIMARY)
     prepared = fake.kernel().prepare([], (32, 1, 1))
     fake.library.fake_clear()
-    fake.fail("cuLaunchKernel", 400)
-    with pytest.raises(DriverError, match="cuLaunchKernel"):
+    fake.fail("cuLaunchKernelEx", 400)
+    with pytest.raises(DriverError, match="cuLaunchKernelEx"):
         prepared.launch((1, 1, 1), 0, ())
-    assert fake.log == ["cuLaunchKernel fails 400"]
+    assert fake.log == ["cuLaunchKernelEx fails 400"]
 
 
 def test_a_thread_that_never_touched_cuda_can_launch(fake: Fake) -> None:
@@ -348,7 +347,7 @@ def test_a_grid_of_no_blocks_is_no_launch(fake: Fake, grid: tuple[int, int, int]
         ((1, 4, 2), True, " cluster 1,4,2 cooperative 1"),
     ],
 )
-def test_clusters_and_cooperative_launches_go_through_the_extended_call(
+def test_clusters_and_cooperative_launches_carry_their_attributes(
     fake: Fake, cluster: tuple[int, int, int] | None, cooperative: bool, words: str
 ) -> None:
     fake.push(PRIMARY)
@@ -361,16 +360,6 @@ def test_clusters_and_cooperative_launches_go_through_the_extended_call(
         f"launch 8,4,2 x 64,2,1 shared 16 stream 0x20{words}: 0100000000000000 ffff",
         f"launch 16,4,2 x 64,2,1 shared 16 stream (nil){words}: 0200000000000000 0300",
     ]
-
-
-def test_an_extended_launch_elsewhere_is_repeated_too(fake: Fake) -> None:
-    prepared = fake.kernel().prepare([], (32, 1, 1), cooperative=True)
-    fake.library.fake_clear()
-    prepared.launch((1, 1, 1), 0, ())
-    assert [line.split()[0] for line in fake.log] == ["refused", "push", "launch", "pop"]
-    fake.fail("cuLaunchKernelEx", 1)
-    with pytest.raises(DriverError, match="cuLaunchKernelEx"):
-        prepared.launch((1, 1, 1), 0, ())
 
 
 def test_wrong_parameters_are_refused_before_anything_is_read(fake: Fake) -> None:

@@ -265,29 +265,72 @@ class Function:
             self.set_attribute(MAX_DYNAMIC_SHARED_BYTES, shared)
         if cluster is not None and cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER:
             self.set_attribute(NON_PORTABLE_CLUSTER, 1)
-        if cluster is None and not cooperative:
-            return PreparedLaunch(self, formats, _PlainCall(self, block, shared))
-        return PreparedLaunch(self, formats, _ExtendedCall(self, block, shared, cluster, cooperative))
+        return PreparedLaunch(self, formats, block, shared, cluster, cooperative)
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes (here as words)."""
+
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+    COOPERATIVE = 2
+    CLUSTER_DIMENSION = 4
+
+
+class _Configuration(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid_x", ctypes.c_uint),
+        ("grid_y", ctypes.c_uint),
+        ("grid_z", ctypes.c_uint),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
 
 
 class PreparedLaunch:
-    """A launch that is repeated with other arguments. Belongs to one thread: it refills one buffer."""
+    """A launch that is repeated with other arguments. Belongs to one thread: it refills one buffer.
 
-    def __init__(self, function: Function, formats: Sequence[str], call: _PlainCall | _ExtendedCall) -> None:
+    Always cuLaunchKernelEx, which is no slower for the driver than cuLaunchKernel and has 4 arguments for ctypes to
+    convert, not 11. The ctypes objects are ready beforehand (the fastest form) and are changed in place.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        formats: Sequence[str],
+        block: Dim3,
+        shared: int,
+        cluster: Dim3 | None,
+        cooperative: bool,
+    ) -> None:
         self.function = function
         packing = struct.Struct("<" + "".join(formats))
         self._buffer = ctypes.create_string_buffer(max(packing.size, 1))
         self._pack = packing.pack_into
-        self._call = call
-        self._entry, self._arguments = call.bind(self._pointers(formats))
+        attributes = [_Attribute(_Attribute.CLUSTER_DIMENSION, 0, cluster)] if cluster else []
+        attributes += [_Attribute(_Attribute.COOPERATIVE, 0, (1,))] if cooperative else []
+        rows = (_Attribute * len(attributes))(*attributes)
+        self._configuration = _Configuration(0, 0, 0, block, shared, None, rows, len(rows))
+        self._call = function.device.driver.entry("cuLaunchKernelEx")
+        self._arguments = (
+            ctypes.byref(self._configuration),
+            function.handle,
+            self._pointers(formats),
+            ctypes.c_void_p(0),
+        )
         self._grid: Dim3 = (0, 0, 0)
         self._stream = 0
 
     def _pointers(self, formats: Sequence[str]) -> Any:
         """One pointer into the buffer per parameter.
 
-        Not the packed form of a launch (CU_LAUNCH_PARAM_BUFFER_POINTER): that one wants the offsets of the constant
-        bank, which are not C's where a parameter is aligned to more than 16 bytes. It is no faster either.
+        Not the packed form of a launch (CU_LAUNCH_PARAM_BUFFER_POINTER): its offsets are those of the constant bank,
+        which are not C's where a parameter is aligned to more than 16 bytes. It is no faster either.
         """
         start, offset, addresses = ctypes.addressof(self._buffer), 0, []
         for form in formats:
@@ -304,18 +347,19 @@ class PreparedLaunch:
         if grid != self._grid:
             if 0 in grid:
                 return
-            self._call.set_grid(grid)
+            configuration = self._configuration
+            configuration.grid_x, configuration.grid_y, configuration.grid_z = grid
             self._grid = grid
         if stream != self._stream:
-            self._call.set_stream(stream)
+            self._configuration.stream = stream
             self._stream = stream
-        code = self._entry(*self._arguments)
+        code = self._call(*self._arguments)
         if code:
             self._recover(code)
 
     def _recover(self, code: int) -> None:
         device = self.function.device
-        device.driver.check(self._call.name, device.retry(lambda: self._entry(*self._arguments), code))
+        device.driver.check("cuLaunchKernelEx", device.retry(lambda: self._call(*self._arguments), code))
 
 
 class Launcher(threading.local):
@@ -324,76 +368,6 @@ class Launcher(threading.local):
     def __init__(self, function: Function, formats: Sequence[str], block: Dim3, **how: Any) -> None:
         super().__init__()
         self.prepared = function.prepare(formats, block, **how)
-
-
-class _PlainCall:
-    """The arguments of cuLaunchKernel. Ready ctypes objects are the fastest form, and they can be changed in place."""
-
-    name = "cuLaunchKernel"
-
-    def __init__(self, function: Function, block: Dim3, shared: int) -> None:
-        self._function = function
-        self._grid = [ctypes.c_uint(0) for _ in range(3)]
-        self._block = [ctypes.c_uint(size) for size in block]
-        self._shared = ctypes.c_uint(shared)
-        self._stream = ctypes.c_void_p(0)
-
-    def bind(self, pointers: Any) -> tuple[Callable[..., int], tuple[Any, ...]]:
-        launch = (*self._grid, *self._block, self._shared, self._stream)
-        arguments = (self._function.handle, *launch, pointers, ctypes.c_void_p(0))
-        return self._function.device.driver.entry(self.name), arguments
-
-    def set_grid(self, grid: Dim3) -> None:
-        for cell, size in zip(self._grid, grid, strict=True):
-            cell.value = size
-
-    def set_stream(self, stream: int) -> None:
-        self._stream.value = stream
-
-
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes (here as words)."""
-
-    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
-
-    COOPERATIVE = 2
-    CLUSTER_DIMENSION = 4
-
-
-class _Configuration(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        ("grid", ctypes.c_uint * 3),
-        ("block", ctypes.c_uint * 3),
-        ("shared", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(_Attribute)),
-        ("count", ctypes.c_uint),
-    )
-
-
-class _ExtendedCall:
-    """The arguments of cuLaunchKernelEx, for a cluster or a cooperative launch."""
-
-    name = "cuLaunchKernelEx"
-
-    def __init__(self, function: Function, block: Dim3, shared: int, cluster: Dim3 | None, cooperative: bool) -> None:
-        self._function = function
-        attributes = [_Attribute(_Attribute.CLUSTER_DIMENSION, 0, cluster)] if cluster else []
-        attributes += [_Attribute(_Attribute.COOPERATIVE, 0, (1,))] if cooperative else []
-        self._attributes = (_Attribute * len(attributes))(*attributes)
-        self._configuration = _Configuration((0, 0, 0), block, shared, None, self._attributes, len(attributes))
-
-    def bind(self, pointers: Any) -> tuple[Callable[..., int], tuple[Any, ...]]:
-        arguments = (ctypes.pointer(self._configuration), self._function.handle, pointers, ctypes.c_void_p(0))
-        return self._function.device.driver.entry(self.name), arguments
-
-    def set_grid(self, grid: Dim3) -> None:
-        self._configuration.grid[:] = grid
-
-    def set_stream(self, stream: int) -> None:
-        self._configuration.stream = stream
 
 
 _shared: dict[str, Driver] = {}
