@@ -88,7 +88,9 @@ def _signature(kernel: Kernel, entry: str, texts: Texts) -> list[tuple[str, Loc]
 
 def _parameter(parameter: Parameter, texts: Texts) -> str:
     if isinstance(parameter.target, GlobalBuffer):
-        return f"unsigned char* {texts.buffer(parameter.target)}"
+        # With __restrict__ the compiler sees by itself which parameters are only read (ld.global.nc).
+        restrict = " __restrict__" if parameter.target.noalias else ""
+        return f"unsigned char*{restrict} {texts.buffer(parameter.target)}"
     return f"{c_type(parameter.target.dtype)} {texts.local(parameter.target)}"
 
 

@@ -1,9 +1,11 @@
 """The statements of the IR as C++, one handler for each node type, and the place in the user's program of each line.
 
-Loops are left to the compiler to unroll: nvcc unrolls a short loop of static length, which is what makes its
-addresses constants, and leaves a long body with asynchronous copies and barriers alone (a GEMM's main loop of 128
-mma has the same SASS with `#pragma unroll 1`). A kernel that wants another factor says so in the language, and the
-tracer expands it. What an operation's instruction looks like is in `issues`.
+Unrolling is left to the compiler, which makes addresses constants in short loops of static length and keeps several
+loads in flight in others. The exception are loops that wait for other threads or copies and whose length is known at
+run time only: nvcc and ptxas unroll them four times each where the body is short (16 copies of two barriers and a
+load), which gains nothing, since no iteration can overlap the one before. A kernel that wants its pipeline unrolled
+says so in the language, and the tracer expands it. Long bodies are left alone by themselves: a GEMM's main loop of
+16 or more mma has the same SASS with the mark and without.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from warpjit.ir.nodes import (
     Return,
     While,
 )
-from warpjit.isa.row import Row
+from warpjit.isa.row import BarrierSync, Row, WaitGroup, WaitUntil
 
 INDENT = "    "
 REGISTERS_A_LINE = 16
@@ -48,7 +50,7 @@ class Statements:
         self.depth = 1
 
     def write(self, text: str, loc: Loc = NOWHERE) -> None:
-        self.lines.append((INDENT * self.depth + text, loc))
+        self.lines.append((text if text.startswith("#") else INDENT * self.depth + text, loc))
 
     def fresh(self, local: Local) -> bool:
         """Whether `local` has no declaration that reaches here; from now on it has one in this block."""
@@ -120,6 +122,9 @@ def _for(out: Statements, node: For) -> None:
         kept = out.texts.namer.name("stop", f"{node.variable.name}_stop")
         first, stop = f"{first}, {kept} = {stop}", kept
     compare, step = ("<", f"{name} += {node.step}") if node.step > 0 else (">", f"{name} -= {-node.step}")
+    static = isinstance(node.start, Const) and isinstance(node.stop, Const)
+    if not static and _waits(node.body):
+        out.write("#pragma unroll 1", node.loc)
     out.write(f"for ({first}; {name} {compare} {stop}; {step}) {{", node.loc)
     with out.block():
         out.fresh(node.variable)
@@ -165,18 +170,26 @@ _WRITE: dict[type, Callable[[Statements, Any], None]] = {
 }
 
 
-# ---- what a body assigns -----------------------------------------------------------------------------
+# ---- what a body does --------------------------------------------------------------------------------
+
+
+def _every(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """These statements and those inside them."""
+    for node in nodes:
+        yield node
+        for inner in _INNER.get(type(node), ()):
+            yield from _every(getattr(node, inner))
 
 
 def _assigned(nodes: tuple[Node, ...]) -> set[Local]:
-    """The locals that these statements or those inside them assign."""
-    found: set[Local] = set()
-    for node in nodes:
-        if isinstance(node, Assign):
-            found.add(node.local)
-        for inner in _INNER.get(type(node), ()):
-            found |= _assigned(getattr(node, inner))
-    return found
+    """The locals that the statements assign."""
+    return {node.local for node in _every(nodes) if isinstance(node, Assign)}
+
+
+def _waits(nodes: tuple[Node, ...]) -> bool:
+    """Whether a statement blocks until other threads have come or copies have arrived."""
+    rows = (node.row for node in _every(nodes) if isinstance(node, Op))
+    return any(isinstance(row, Row) and isinstance(row.effect, BarrierSync | WaitGroup | WaitUntil) for row in rows)
 
 
 _INNER = {For: ("body",), While: ("head", "body"), If: ("then", "orelse")}
