@@ -117,10 +117,10 @@ def random_bits(rng: np.random.Generator, name: str, count: int) -> Array:
     cut = rng.integers(1, fields.fraction, count).astype(np.uint64)
     border = _with_exponents(rng, anything, fields, 30) >> cut << cut | np.uint64(1) << cut - np.uint64(1)
     border += rng.integers(0, 3, count).astype(np.uint64) - np.uint64(1)
-    edges = [0, 1, 2, fields.top, fields.largest, fields.largest - 1, fields.sign - 1, 1 << fields.fraction]
-    edges += [(1 << fields.fraction) - 1, fields.bias << fields.fraction]
-    edges += [fields.top | 1, fields.top | 1 << fields.fraction - 1]
-    special = np.array([x | sign for x in edges for sign in (0, fields.sign)], dtype=np.uint64) & mask
+    corners = [0, 1, 2, fields.top, fields.largest, fields.largest - 1, fields.sign - 1, 1 << fields.fraction]
+    corners += [(1 << fields.fraction) - 1, fields.bias << fields.fraction]
+    corners += [fields.top | 1, fields.top | 1 << fields.fraction - 1]
+    special = np.array([x | sign for x in corners for sign in (0, fields.sign)], dtype=np.uint64) & mask
     pick = rng.integers(0, 10, count)
     chosen = special[rng.integers(0, len(special), count)]
     return np.select([pick < 4, pick < 6, pick < 9], [anything, moderate, border & mask], chosen)

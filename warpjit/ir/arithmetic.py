@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from warpjit.errors import TraceError
 from warpjit.ir.conversion import convert
-from warpjit.ir.dtypes import DType, dtype_of, float32
+from warpjit.ir.dtypes import dtype_of, float32
 from warpjit.ir.nans import quiet, settle_nan
+from warpjit.ir.operands import computing_type, float_type, integer_type
 
 Array = np.ndarray[Any, Any]
 Operation = Callable[..., Array]
@@ -41,13 +41,13 @@ def multiply(x: Array, y: Array) -> Array:
 
 def divide(x: Array, y: Array) -> Array:
     """x / y of floats."""
-    _float_type("divide", x, y)
+    float_type("divide", x, y)
     return _float(np.divide, (x, y))
 
 
 def sqrt(x: Array) -> Array:
     """The square root of floats; NaN below zero."""
-    _float_type("sqrt", x)
+    float_type("sqrt", x)
     return _float(np.sqrt, (x,))
 
 
@@ -58,7 +58,7 @@ def negate(x: Array) -> Array:
 
 def absolute(x: Array) -> Array:
     """|x|: the smallest integer stays itself; a NaN keeps its sign (and becomes canonical below 64 bits)."""
-    if _computing_type("absolute", x).kind == "uint":
+    if computing_type("absolute", x).kind == "uint":
         return np.asarray(x)
     return _sign_operation(np.absolute, x)
 
@@ -81,25 +81,25 @@ def zero_divisors(y: Array) -> Array:
 
 def truncated_quotient(x: Array, y: Array) -> Array:
     """Integer x / y toward zero, as C and PTX `div`; all ones where y is zero, as on an H200 (see `zero_divisors`)."""
-    _integer_type("truncated_quotient", x, y)
+    integer_type("truncated_quotient", x, y)
     return _by_zero_ones(_truncated_quotient(x, _nonzero(y)), y)
 
 
 def truncated_remainder(x: Array, y: Array) -> Array:
     """Integer x - y * (x / y toward zero), as C and PTX `rem`; all ones where y is zero."""
-    _integer_type("truncated_remainder", x, y)
+    integer_type("truncated_remainder", x, y)
     return _by_zero_ones(_truncated_remainder(x, _nonzero(y)), y)
 
 
 def floor_quotient(x: Array, y: Array) -> Array:
     """Python's x // y.
 
-    Integers: rounded down, wrapping for the smallest by -1; all ones where y is zero. Floats: with
-    r = `floor_remainder(x, y)`, d = (x - r) / y, the integer nearest to d (f = floor(d), plus 1 where d - f > 0.5),
-    a zero taking the sign of x / y; x / y where y is zero. Every step in float32 for 16-bit floats, rounded at
-    the end.
+    Integers: rounded down, wrapping for the smallest by -1; all ones where y is zero. Floats: r = fmod(x, y), exact;
+    d = (x - r) / y, less 1 where r is not zero and has not y's sign; then f = floor(d), plus 1 where d - f > 0.5; a
+    zero d gives a zero with the sign of x / y; x / y where y is zero. Every step rounded, in float32 for 16-bit
+    floats, whose result is rounded once more.
     """
-    if _computing_type("floor_quotient", x, y).is_float:
+    if computing_type("floor_quotient", x, y).is_float:
         return _float(_float_floor_quotient, (x, y))
     quotient = _truncated_quotient(x, _nonzero(y))
     down = _rounds_away(_truncated_remainder(x, _nonzero(y)), y)
@@ -112,7 +112,7 @@ def floor_remainder(x: Array, y: Array) -> Array:
     Integers: all ones where y is zero. Floats: r = fmod(x, y), exact; y is added where r is not zero and has the
     other sign; a zero takes the sign of y; NaN where y is zero.
     """
-    if _computing_type("floor_remainder", x, y).is_float:
+    if computing_type("floor_remainder", x, y).is_float:
         return _float(_float_floor_remainder, (x, y))
     remainder = _truncated_remainder(x, _nonzero(y))
     moved = np.where(_rounds_away(remainder, y), _wrapping(np.add, remainder, y), remainder)
@@ -135,7 +135,7 @@ def shift_right(x: Array, count: Array) -> Array:
 
 
 def _arithmetic(operation: Operation, x: Array, y: Array) -> Array:
-    if _computing_type(operation.__name__, x, y).is_float:
+    if computing_type(operation.__name__, x, y).is_float:
         return _float(operation, (x, y))
     return _wrapping(operation, x, y)
 
@@ -161,7 +161,7 @@ def _float(operation: Operation, operands: Sequence[Array], nan_order: Sequence[
 
 def _sign_operation(operation: Operation, x: Array) -> Array:
     x = np.asarray(x)
-    kind = _computing_type(operation.__name__, x)
+    kind = computing_type(operation.__name__, x)
     if kind.is_float and kind.bits < 64:
         return _float(operation, (x,))
     with np.errstate(all="ignore"):
@@ -170,7 +170,7 @@ def _sign_operation(operation: Operation, x: Array) -> Array:
 
 
 def _extremum(x: Array, y: Array, precedes: Operation, of_zeros: Operation) -> Array:
-    kind = _computing_type("minimum or maximum", x, y)
+    kind = computing_type("minimum or maximum", x, y)
     if kind.is_int:
         return np.asarray(np.where(precedes(x, y), x, y))
 
@@ -184,7 +184,7 @@ def _extremum(x: Array, y: Array, precedes: Operation, of_zeros: Operation) -> A
 
 
 def _shift(operation: Operation, x: Array, count: Array, beyond: Array) -> Array:
-    bits = _integer_type("shift", x).bits
+    bits = integer_type("shift", x).bits
     count = np.asarray(count)
     inside = (count >= 0) & (count < bits)
     safe = np.where(inside, count, count.dtype.type(0)).astype(np.asarray(x).dtype)
@@ -222,33 +222,11 @@ def _float_floor_remainder(x: Array, y: Array) -> Array:
 
 
 def _float_floor_quotient(x: Array, y: Array) -> Array:
-    ratio = x / y
-    near = (x - _float_floor_remainder(x, y)) / y
+    remainder = np.fmod(x, y)
+    near = (x - remainder) / y
+    one = near.dtype.type(1)
+    near = np.where(_rounds_away(remainder, y), near - one, near)
     floored = np.floor(near)
-    whole = np.where(near - floored > 0.5, floored + near.dtype.type(1), floored)
-    signed = np.where(near == 0, np.copysign(near.dtype.type(0), ratio), whole)
-    return np.asarray(np.where(y == 0, ratio, signed))
-
-
-def _computing_type(operation: str, *operands: Array) -> DType:
-    kinds = {dtype_of(np.asarray(each)) for each in operands}
-    if len(kinds) > 1:
-        raise TraceError(f"{operation}: expected operands of one type but got {', '.join(sorted(map(str, kinds)))}")
-    (kind,) = kinds
-    if not (kind.is_int or kind.is_float) or kind.bits < 8 or (kind.is_float and kind.bits < 16):
-        raise TraceError(f"{operation}: {kind} has no arithmetic: convert it first, for example to float32 or int32")
-    return kind
-
-
-def _float_type(operation: str, *operands: Array) -> DType:
-    kind = _computing_type(operation, *operands)
-    if not kind.is_float:
-        raise TraceError(f"{operation}: expected floats but got {kind}")
-    return kind
-
-
-def _integer_type(operation: str, *operands: Array) -> DType:
-    kind = _computing_type(operation, *operands)
-    if not kind.is_int:
-        raise TraceError(f"{operation}: expected integers but got {kind}")
-    return kind
+    whole = np.where(near - floored > 0.5, floored + one, floored)
+    signed = np.where(near == 0, np.copysign(near.dtype.type(0), x / y), whole)
+    return np.asarray(np.where(y == 0, x / y, signed))

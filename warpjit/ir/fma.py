@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from warpjit.ir.dtypes import dtype_of
 from warpjit.ir.nans import canonical_nan, settle_nan
+from warpjit.ir.operands import float_type
 from warpjit.ir.rounding import exact_sum_to_odd, round_float
 
 Array = np.ndarray[Any, Any]
@@ -32,13 +32,14 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     NaN results are the device's (see `nans`); of several float64 NaN operands, b goes before c before a, as measured
     on an H200.
     """
+    kind = float_type("fma", a, b, c)
     a, b, c = np.broadcast_arrays(a, b, c)
     with np.errstate(all="ignore"):
         if a.dtype == np.float64:
             return settle_nan(_fma_double(a, b, c), (b, c, a))
         wide_a, wide_b, wide_c = (each.astype(np.float64) for each in (a, b, c))
         total = exact_sum_to_odd(wide_a * wide_b, wide_c)
-        return canonical_nan(round_float(total, dtype_of(a)))
+        return canonical_nan(round_float(total, kind))
 
 
 def _fma_double(a: Array, b: Array, c: Array) -> Array:
