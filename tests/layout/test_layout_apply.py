@@ -162,6 +162,7 @@ TEXTS: list[tuple[Layout, Any, Any, dict[str, str]]] = [
         None,
         {"m": "(((i * 8) + j) ^ ((((i * 8) + j) & 3) << 3))"},
     ),
+    (TileLayout(S[(4, 6) : (1, 0)]), ["i", 3], (6, 4), {"m": "(((i * 4) + 3) // 6)"}),
     (ComposeLayout(3, 0, 3, TileLayout(S[8, 64])), "ij", None, {"m": "((i * 64) + j)"}),
 ]
 

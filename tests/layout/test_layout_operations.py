@@ -16,6 +16,7 @@ RESULTS: list[tuple[Layout, Layout]] = [
     (TileLayout(S[(2, 1, 3, 4) : (12, 9, 4, 1)]).canonicalize(), TileLayout(S[24])),
     (TileLayout(S[(8, 4) : (4 @ laneid, 1)]).canonicalize(), TileLayout(S[(8, 4) : (4 @ laneid, 1)])),
     (LANES.canonicalize(), TileLayout(S[32 : 1 @ laneid])),
+    (TileLayout(S[(2, 3, 8) : (0 @ laneid, 0, 1)]).canonicalize(), TileLayout(S[(6, 8) : (0, 1)])),
     (TileLayout(S[2] + R[(2, 2) : (4, 8)]).canonicalize(), TileLayout(S[2] + R[4:4])),
     (TileLayout(S[24]).group((2, 3, 4))[0], TileLayout(S[2, 3, 4])),
     (TileLayout(S[3, 2]).group((2, 3))[0], TileLayout(S[2, 3])),
@@ -147,6 +148,22 @@ def test_bijections_onto_given_boxes() -> None:
     assert not TileLayout(S[16 : 1 @ laneid]).is_bijective({"laneid": 32})
     assert SWIZZLED.is_bijective({"m": 512})
     assert not SWIZZLED.is_bijective({"m": 1024})
+
+
+@pytest.mark.parametrize(
+    ("layout", "shared"),
+    [
+        (TileLayout(S[(2, 2, 2) : (1, 2, 3)]), True),
+        (TileLayout(S[(3, 2) : (2, 3)]), False),
+        (TileLayout(S[(3, 2) : (2, 4)]), True),
+        (TileLayout(S[(3, 2) : (2, 4 @ laneid)]), False),
+        (TileLayout(S[(3, 2) : (2, 0)]), True),
+        (TileLayout(S[4] + R[2:3]), True),
+        (TileLayout(S[4] + R[2:4]), False),
+    ],
+)
+def test_overlaps(layout: TileLayout, shared: bool) -> None:
+    assert shared is layout.overlaps()
 
 
 WELL_FORMED: list[tuple[TileLayout, object]] = [

@@ -37,6 +37,9 @@ def test_a_swizzle_that_leaves_the_tile_widens_the_span() -> None:
     assert 10 == layout.span() == layout.span("m")
     assert 1 == layout.span("laneid")
     assert 9 == layout.size()
+    lowered = ComposeLayout(0, 2, 2, TileLayout(S[2:14]))
+    assert [0, 13] == lowered.enumerate()["m"].tolist()
+    assert 15 == lowered.span()
 
 
 def test_a_swizzle_that_moves_nothing_is_trivial() -> None:
