@@ -134,6 +134,7 @@ EXPORT int cuFuncSetAttribute(handle function, int attribute, int value) {
 }
 #ifndef OLD_DRIVER
 EXPORT int cuFuncGetParamInfo(handle function, size_t index, size_t *offset, size_t *size) {
+  BEGIN("cuFuncGetParamInfo");
   IN_CONTEXT(function);
   if (index >= (size_t)size_count) return 1;
   *offset = 0;

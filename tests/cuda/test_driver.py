@@ -371,6 +371,14 @@ def test_wrong_parameters_are_refused_before_anything_is_read(fake: Fake) -> Non
             kernel.prepare(formats, (32, 1, 1))
 
 
+def test_an_error_while_parameters_are_listed_is_not_taken_for_their_end(fake: Fake) -> None:
+    fake.parameters(8, 4)
+    kernel = fake.kernel()
+    fake.fail("cuFuncGetParamInfo", 700)
+    with pytest.raises(DriverError, match="a kernel that ran before did this"):
+        kernel.prepare(["Q", "i"], (32, 1, 1))
+
+
 def test_values_that_do_not_fit_launch_nothing(fake: Fake) -> None:
     fake.push(PRIMARY)
     fake.parameters(4)

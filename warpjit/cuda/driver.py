@@ -38,6 +38,7 @@ STATIC_SHARED_BYTES = 1
 MAX_DYNAMIC_SHARED_BYTES = 8
 NON_PORTABLE_CLUSTER = 14
 
+_INVALID_VALUE = 1
 _NOT_INITIALIZED = 3
 _INVALID_CONTEXT = 201
 _INVALID_HANDLE = 400
@@ -237,8 +238,12 @@ class Function:
         offset, size = ctypes.c_size_t(), ctypes.c_size_t()
         sizes: list[int] = []
         with self.device.current():
-            while entry(self.handle, ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)) == 0:
+            while not (
+                code := entry(self.handle, ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size))
+            ):
                 sizes.append(size.value)
+        if code != _INVALID_VALUE:  # what an index after the last parameter gives
+            self.device.driver.check("cuFuncGetParamInfo", code)
         return tuple(sizes)
 
     def prepare(
@@ -330,7 +335,8 @@ class PreparedLaunch:
         """One pointer into the buffer per parameter.
 
         Not the packed form of a launch (CU_LAUNCH_PARAM_BUFFER_POINTER): its offsets are those of the constant bank,
-        which are not C's where a parameter is aligned to more than 16 bytes. It is no faster either.
+        which are not C's where a parameter is aligned to more than 16 bytes (a tensor map in C's place: the launch is
+        refused on sm_90). It is no faster either.
         """
         start, offset, addresses = ctypes.addressof(self._buffer), 0, []
         for form in formats:
