@@ -15,6 +15,7 @@ import pytest
 from warpjit import config as config_module
 from warpjit.config import Config
 from warpjit.cuda import toolchain
+from warpjit.cuda.elf import sections
 from warpjit.cuda.messages import CompilerMessage, parse_messages, ptx_lines, with_text_lines
 from warpjit.cuda.prelude import FUNCTIONS, PRELUDE, prelude
 from warpjit.cuda.store import Store
@@ -162,8 +163,6 @@ def test_the_text_means_the_same_under_nvccs_own_headers(tmp_path: Path) -> None
 
 
 def code_of(cubin: bytes) -> bytes:
-    from warpjit.cuda.elf import sections  # noqa: PLC0415
-
     (code,) = [section.data for section in sections(cubin) if section.name == ".text.k"]
     return code
 
