@@ -49,8 +49,8 @@ class Liveness:
     def live_after(self, statement: ast.stmt) -> Names:
         """The names that may be read after `statement` before they are assigned again.
 
-        After a loop means where its last iteration leads: to its `else`, or past it by `break`. After a `break`, `continue` or `return` means
-        where it goes.
+        After a loop means where its last iteration leads: to its `else`, or past it by `break`. After a `break`,
+        `continue` or `return` means where it goes.
         """
         return (self._after[statement] | self._captured[statement]) & self.local
 

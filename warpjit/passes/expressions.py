@@ -56,7 +56,11 @@ def parts(expression: PlanExpr) -> tuple[str, tuple[Any, ...]]:
         known = (head, len(operands))
         if known in _OPERATORS or (known in _SOURCES and all(type(each) is int and each >= 0 for each in operands)):
             return head, operands
-    raise ArgumentError(f"expected an expression of a launch plan but got {expression!r}")
+    raise _unknown(expression)
+
+
+def _unknown(thing: object) -> ArgumentError:
+    return ArgumentError(f"expected an expression of a launch plan but got {thing!r}")
 
 
 def evaluate(expression: PlanExpr, arguments: Arguments) -> Number:
@@ -144,7 +148,7 @@ class _Writer:
         if isinstance(value, bool | int):
             return f"({value!r})"
         if not isinstance(value, float):
-            raise ArgumentError(f"expected an expression of a launch plan but got {value!r}")
+            raise _unknown(value)
         name = f"constant{len(self.constants)}"  # infinities and NaNs have no literal
         self.constants[name] = value
         return name
@@ -160,6 +164,8 @@ def to_json(expression: PlanExpr) -> Any:
         return [head, *(to_json(operand) for operand in operands)]
     if isinstance(expression, float):
         return {"float64": struct.pack(">d", expression).hex()}
+    if not isinstance(expression, bool | int):
+        raise _unknown(expression)
     return expression
 
 
@@ -173,4 +179,4 @@ def from_json(data: Any) -> PlanExpr:
         return float(struct.unpack(">d", bytes.fromhex(data["float64"]))[0])
     if isinstance(data, bool | int):
         return data
-    raise ArgumentError(f"expected an expression of a launch plan but got {data!r}")
+    raise _unknown(data)

@@ -1,0 +1,208 @@
+"""Drops what a kernel computes and never uses.
+
+Kept are: operations that are not pure, assumptions, returns, `while` loops (which may not end), and whatever these
+read, with the control statements around all of it. What is gone: unused pure operations, carried locals that are only
+assigned, registers that nothing touches, `if` and `for` that are left empty. Order plays no part: a local that any kept
+statement reads keeps all its definitions. Parameters and shared buffers stay as they are. The coordinates that an
+address carries for findings count as read: the simulator reads them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from warpjit.ir.nodes import (
+    Address,
+    Allocate,
+    Assign,
+    Assume,
+    Atom,
+    Break,
+    Const,
+    Continue,
+    Declare,
+    For,
+    Fragment,
+    If,
+    Kernel,
+    Local,
+    Node,
+    Op,
+    OperandValue,
+    Return,
+    Slot,
+    Tile,
+    While,
+)
+from warpjit.isa.row import Kind, Operand, Row
+
+Key: TypeAlias = tuple[str, int]
+"""A scalar that can be written: a local (name, -1), or one register (name of the registers, index)."""
+
+
+def prune(kernel: Kernel) -> Kernel:
+    """`kernel` without what has no effect. Takes time in proportion to its size; pruning twice changes nothing."""
+    marks = _Marks(kernel)
+    body = marks.sweep(kernel.body)
+    return replace(kernel, body=body)
+
+
+# ---- what nodes read and write ------------------------------------------------------------------------
+
+
+def _row(op: Op) -> Row:
+    assert isinstance(op.row, Row), op.row.text
+    return op.row
+
+
+def paired(op: Op) -> list[tuple[Operand, OperandValue]]:
+    """The row's operands with their values. Immediates may be left out of `Op.operands`: they stand in its params."""
+    operands: Iterable[Operand] = _row(op).operands
+    if len(op.operands) != len(_row(op).operands):
+        operands = [operand for operand in operands if operand.kind is not Kind.IMMEDIATE]
+    return list(zip(operands, op.operands, strict=True))
+
+
+def _keys(atoms: Iterable[Atom | None]) -> Iterator[Key]:
+    for atom in atoms:
+        if isinstance(atom, Local):
+            yield (atom.name, -1)
+        elif isinstance(atom, Slot):
+            yield (atom.registers.name, atom.index)
+
+
+def _address_atoms(address: Address) -> tuple[Atom | None, ...]:
+    access = address.access
+    return (address.offset, *(access.coordinates + access.shape if access is not None else ()))
+
+
+def _atoms(value: OperandValue) -> Iterable[Atom | None]:
+    """The scalars of an operand."""
+    if isinstance(value, Const | Local | Slot):
+        return (value,)
+    if isinstance(value, Fragment):
+        return (atom for issue in value.items for atom in issue)
+    if isinstance(value, Address):
+        return _address_atoms(value)
+    if isinstance(value, Tile):
+        return (atom for address in value.addresses for atom in _address_atoms(address))
+    return ()
+
+
+def _op_reads(op: Op) -> Iterator[Key]:
+    for operand, value in paired(op):
+        if operand.reads or isinstance(value, Address | Tile):
+            yield from _keys(_atoms(value))
+    yield from _keys([op.predicate])
+
+
+_READS: dict[type[Any], Callable[[Any], Iterable[Key]]] = {
+    Op: _op_reads,
+    Assign: lambda node: _keys([node.value]),
+    Assume: lambda node: _keys([node.condition]),
+    For: lambda node: _keys([node.start, node.stop]),
+    While: lambda node: _keys([node.condition]),
+    If: lambda node: _keys([node.condition]),
+}
+
+
+def reads(node: Node) -> Iterable[Key]:
+    """What `node` itself reads, not the statements in it."""
+    return _READS.get(type(node), lambda _: ())(node)
+
+
+def writes(node: Node) -> Iterable[Key]:
+    """What `node` itself writes."""
+    if isinstance(node, Assign):
+        return _keys([node.local])
+    if isinstance(node, For):
+        return _keys([node.variable])
+    if isinstance(node, Op):
+        written = (value for operand, value in paired(node) if operand.writes and not isinstance(value, Address | Tile))
+        return _keys(atom for value in written for atom in _atoms(value))
+    return ()
+
+
+def blocks(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """The statements inside `node`."""
+    if isinstance(node, For):
+        return (node.body,)
+    if isinstance(node, While):
+        return (node.head, node.body)
+    return (node.then, node.orelse) if isinstance(node, If) else ()
+
+
+def _is_root(node: Node) -> bool:
+    """Whether `node` has an effect by itself. A jump has one if its loop does."""
+    return isinstance(node, Assume | Return | While) or (isinstance(node, Op) and not _row(node).pure)
+
+
+# ---- mark and sweep -----------------------------------------------------------------------------------
+
+
+class _Marks:
+    """Which nodes are kept, by identity: the same object may stand in several places."""
+
+    def __init__(self, kernel: Kernel):
+        self.around: dict[int, list[Node]] = defaultdict(list)
+        self.definitions: dict[Key, list[Node]] = defaultdict(list)
+        self.jumps: dict[int, list[Node]] = defaultdict(list)
+        self.kept: set[int] = set()
+        self.needed: set[Key] = set()
+        self.touched: set[str] = set()
+        self.queue: list[Node] = []
+        self._index(kernel.body, None, None)
+        while self.queue:
+            self._follow(self.queue.pop())
+
+    def _index(self, nodes: Iterable[Node], parent: Node | None, loop: Node | None) -> None:
+        for node in nodes:
+            if parent is not None:
+                self.around[id(node)].append(parent)
+            for key in writes(node):
+                self.definitions[key].append(node)
+            if isinstance(node, Break | Continue) and loop is not None:
+                self.jumps[id(loop)].append(node)
+            if _is_root(node):
+                self._keep(node)
+            for block in blocks(node):
+                self._index(block, node, node if isinstance(node, For | While) else loop)
+
+    def _keep(self, node: Node) -> None:
+        if id(node) not in self.kept:
+            self.kept.add(id(node))
+            self.queue.append(node)
+
+    def _follow(self, node: Node) -> None:
+        """Keep what a kept node depends on."""
+        for key in reads(node):
+            self.touched.add(key[0])
+            if key not in self.needed:
+                self.needed.add(key)
+                for definition in self.definitions[key]:
+                    self._keep(definition)
+        self.touched.update(name for name, _ in writes(node))
+        for other in (*self.around[id(node)], *self.jumps[id(node)]):
+            self._keep(other)
+
+    def sweep(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(self._swept(node) for node in nodes if self._stays(node))
+
+    def _stays(self, node: Node) -> bool:
+        if isinstance(node, Declare):
+            return node.local.name in self.touched
+        if isinstance(node, Allocate):
+            return node.registers.name in self.touched
+        return id(node) in self.kept
+
+    def _swept(self, node: Node) -> Node:
+        if isinstance(node, For):
+            return replace(node, body=self.sweep(node.body))
+        if isinstance(node, While):
+            return replace(node, head=self.sweep(node.head), body=self.sweep(node.body))
+        if isinstance(node, If):
+            return replace(node, then=self.sweep(node.then), orelse=self.sweep(node.orelse))
+        return node
