@@ -157,16 +157,18 @@ def _inval(space: str) -> Row:
 
 def _arrive(order: str, space: str) -> Row:
     text = f"mbarrier.arrive{order}.{space}.b64"
-    operands = (barrier_operand("bar", Mode.UPDATE), Operand("count", Kind.SCALAR, dtype=int32, optional=True))
+    # Before sm_90 an arrival of more than one must not complete a phase.
+    count = Operand("count", Kind.SCALAR, dtype=int32, optional=True, needs=since(90))
+    operands = (barrier_operand("bar", Mode.UPDATE), count)
 
     def code(params: Mapping[str, int]) -> Asm:
-        count = ", {count}" if params.get("has_count") else ""
-        return Asm(f"{{{{ .reg .b64 state; {text} state, [{{bar}}]{count}; }}}}")
+        more = ", {count}" if params.get("has_count") else ""
+        return Asm(f"{{{{ .reg .b64 state; {text} state, [{{bar}}]{more}; }}}}")
 
     def meaning(state: Array, count: Array | None) -> Array:
         return mbarrier_state.arrive(state, 1 if count is None else count)
 
-    return _mbarrier(text, code, meaning, *operands, needs=since(90 if order else 80))
+    return _mbarrier(text, code, meaning, *operands, needs=since(80))
 
 
 def _arrive_expect_tx(order: str, space: str) -> Row:
@@ -199,7 +201,7 @@ MBARRIERS = (
     *(_arrive(order, space) for order in _RELEASE for space in _SPACES),
     *(_arrive_expect_tx(order, space) for order in _RELEASE for space in _SPACES),
     *(_tx(name, order, space) for name in ("expect_tx", "complete_tx") for order in _RELAXED for space in _SPACES),
-    *(_test("test_wait", order, space, 90 if order else 80) for order in _ACQUIRE for space in _SPACES),
+    *(_test("test_wait", order, space, 80) for order in _ACQUIRE for space in _SPACES),
     *(_test("try_wait", order, space, 90) for order in _ACQUIRE for space in _SPACES),
 )
 

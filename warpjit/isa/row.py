@@ -61,6 +61,14 @@ class Completion(Enum):
 
 
 @dataclass(frozen=True)
+class Needs:
+    """Which targets have the instruction, and the same in words ("sm_80 or later")."""
+
+    text: str
+    holds: Callable[[Target], bool] = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Operand:
     """One operand of a row.
 
@@ -77,6 +85,7 @@ class Operand:
     proxy       "generic" or "async": through which proxy the memory is accessed
     busy        "issue": free again after the instruction; "completion": until `Row.completion`
     optional    may be left out
+    needs       targets on which the operand may be given, where they are fewer than the row's
     choices     IMMEDIATE: the legal values, empty for any
     """
 
@@ -95,6 +104,7 @@ class Operand:
     optional: bool = False
     choices: tuple[int, ...] = ()
     element: DType | None = None
+    needs: Needs | None = None
 
     @property
     def registers(self) -> int:
@@ -192,14 +202,6 @@ class CompleteBytes:
 
 
 Effect: TypeAlias = Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Which targets have the instruction, and the same in words ("sm_80 or later")."""
-
-    text: str
-    holds: Callable[[Target], bool] = field(compare=False)
 
 
 @dataclass(frozen=True, eq=False)
