@@ -27,7 +27,7 @@ Piece = str | Hole
 Template = tuple[Piece, ...]
 
 _TOKEN = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>\w+)(?:\[(?P<index>\d+)\])?\}|(?P<stray>[{}])")
-_RESULT = re.compile(r" = (?P<rest>[^;]*)")
+_ASSIGNS = " = "
 _BETWEEN = "{} \n\t"
 _LABEL = re.compile(r"[\w$%]+\s*:")
 
@@ -71,11 +71,10 @@ def single_result(template: Template) -> tuple[Hole, Template] | None:
     """For `{d} = expression;`, a single statement: the hole of `d` and the expression, in which `d` does not stand."""
     if len(template) < 2 or not isinstance(template[0], Hole) or not isinstance(template[1], str):
         return None
-    found = _RESULT.match(template[1])
     last = template[-1]
-    if found is None or not isinstance(last, str) or not last.endswith(";"):
+    if not template[1].startswith(_ASSIGNS) or not isinstance(last, str) or not last.endswith(";"):
         return None
-    rest: list[Piece] = [template[1][3:], *template[2:]]
+    rest: list[Piece] = [template[1][len(_ASSIGNS) :], *template[2:]]
     rest[-1] = str(rest[-1])[:-1]
     if any(piece == template[0] if isinstance(piece, Hole) else ";" in piece for piece in rest):
         return None
