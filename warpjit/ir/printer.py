@@ -89,7 +89,8 @@ def _expression(expression: Any, outermost: bool = False) -> str:
 def _parameter(parameter: Parameter) -> str:
     target, source = parameter.target, show_expression(parameter.source)
     if isinstance(target, GlobalBuffer):
-        return f"{target.name}: {target.dtype} * = {source}, align {target.align}"
+        flags = ", wide" * target.wide + ", noalias" * target.noalias
+        return f"{target.name}: {target.dtype} * = {source}, align {target.align}{flags}"
     return f"{target.name}: {target.dtype} = {source}"
 
 
