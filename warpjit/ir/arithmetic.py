@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from warpjit.ir.conversion import convert
-from warpjit.ir.dtypes import dtype_of, float32
-from warpjit.ir.nans import quiet, settle_nan
+from warpjit.ir.conversion import widened
+from warpjit.ir.dtypes import dtype_of
+from warpjit.ir.nans import canonical_nan, quiet, settle_nan
 from warpjit.ir.operands import computing_type, float_type, integer_type
+from warpjit.ir.rounding import round_float
 
 Array = np.ndarray[Any, Any]
 Operation = Callable[..., Array]
@@ -152,11 +153,12 @@ def _float(operation: Operation, operands: Sequence[Array], nan_order: Sequence[
     H200 (hand-written `add.f64` and others gave the last: ptxas chooses).
     """
     kind = dtype_of(np.asarray(operands[0]))
-    working = [convert(each, float32) for each in operands] if kind.bits == 16 else operands
     with np.errstate(all="ignore"):
-        result = np.asarray(operation(*working))
-        settled = settle_nan(result, operands if nan_order is None else nan_order)
-    return convert(settled, kind)
+        if kind.bits == 16:
+            result = np.asarray(operation(*(widened(np.asarray(each)) for each in operands)))
+            return canonical_nan(round_float(result, kind))
+        result = np.asarray(operation(*operands))
+        return settle_nan(result, operands if nan_order is None else nan_order)
 
 
 def _sign_operation(operation: Operation, x: Array) -> Array:

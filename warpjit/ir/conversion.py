@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from warpjit.errors import TraceError
-from warpjit.ir.dtypes import DType, bool_, dtype_of, float64, int8, uint8
+from warpjit.ir.dtypes import DType, bfloat16, bool_, dtype_of, float32, float64, int8, uint8
 from warpjit.ir.nans import canonical_nan, carry_nan
 from warpjit.ir.rounding import round_float
 
@@ -48,23 +48,42 @@ def _float_to_float(values: Array, target: DType) -> Array:
     if source.bits == 8:
         # Hardware widens 8-bit floats to float16 only (cvt.rn.f16x2.e4m3x2); all else goes on from there.
         return convert(canonical_nan(values.astype(np.float16)), target)
-    working = values if source.bits >= 32 else values.astype(np.float32)
+    if (source, target) == (bfloat16, float32):
+        return widened(values)
+    working = values if source.bits >= 32 else widened(values)
     converted = working.astype(np.float64) if target == float64 else round_float(working, target)
     return carry_nan(values, converted)
 
 
+def widened(values: Array) -> Array:
+    """16-bit floats as float32, exactly; NaNs are some NaN (of bfloat16 the one with the same bits)."""
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
+    return np.asarray(values.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
 def _float_to_int(values: Array, target: DType) -> Array:
-    source = dtype_of(values)
-    whole = np.trunc(values.astype(np.float64))
-    # Both borders are powers of two (or zero), so float64 compares with them exactly.
-    below, above = whole < float(target.min), whole >= float(target.max + 1)
+    whole = np.asarray(np.trunc(values.astype(np.float64)))
     unknown = np.isnan(whole)
-    holder: type[Any] = np.uint64 if target.kind == "uint" else np.int64
-    integers = np.where(below | above | unknown, 0.0, whole).astype(holder)
-    integers = np.where(below, holder(target.min), np.where(above, holder(target.max), integers))
-    if source == float64 or target.bits == 64:
-        integers = np.where(unknown, holder(target.min or 1 << target.bits - 1), integers)
-    return _narrow(np.asarray(integers), target)
+    if target.bits == 64:
+        integers = _saturated_64(whole, target)
+    else:
+        integers = np.asarray(np.clip(whole, target.min, target.max))
+        integers[unknown] = 0
+        integers = integers.astype(np.int64)
+    if unknown.any() and (target.bits == 64 or dtype_of(values) == float64):
+        integers[unknown] = target.min or 1 << target.bits - 1
+    return _narrow(integers, target)
+
+
+def _saturated_64(whole: Array, target: DType) -> Array:
+    """Whole float64 values as int64 or uint64, saturated; NaN gives 0."""
+    # Both borders are powers of two (or zero), so float64 compares with them exactly.
+    inside = (whole >= float(target.min)) & (whole < float(target.max + 1))
+    integers = np.asarray(np.where(inside, whole, 0.0)).astype(target.numpy)
+    integers[whole < float(target.min)] = target.min
+    integers[whole >= float(target.max + 1)] = target.max
+    return integers
 
 
 def _int_to_float(values: Array, target: DType) -> Array:
@@ -77,9 +96,10 @@ def _int_to_float(values: Array, target: DType) -> Array:
 
 def _int64_to_float64_odd(values: Array) -> Array:
     """64-bit integers as float64 rounded to odd: of what does not fit 53 bits, the last place says "inexact"."""
-    coarse = values >> 11
-    inexact = (values & 0x7FF) != 0
-    odd = (coarse | inexact.astype(values.dtype)) << 11
+    integer = values.dtype.type
+    coarse = values >> integer(11)
+    inexact = (values & integer(0x7FF)) != 0
+    odd = (coarse | inexact) << integer(11)
     wide = (values >= 1 << 53) if values.dtype == np.uint64 else ((values >= 1 << 53) | (values <= -(1 << 53)))
     return np.where(wide, odd, values).astype(np.float64)
 

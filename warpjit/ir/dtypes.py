@@ -34,6 +34,9 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # which the string remembers: types are looked up at every simulated operation
+
     @property
     def bytes(self) -> int:
         """Bytes of one element standing alone (4-bit types: 1; two of them share a byte only when packed)."""

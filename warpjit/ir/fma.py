@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from warpjit.ir.conversion import widened
 from warpjit.ir.nans import canonical_nan, settle_nan
 from warpjit.ir.operands import float_type
 from warpjit.ir.rounding import exact_sum_to_odd, round_float
@@ -37,9 +38,13 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     with np.errstate(all="ignore"):
         if a.dtype == np.float64:
             return settle_nan(_fma_double(a, b, c), (b, c, a))
-        wide_a, wide_b, wide_c = (each.astype(np.float64) for each in (a, b, c))
+        wide_a, wide_b, wide_c = (_double(each) for each in (a, b, c))
         total = exact_sum_to_odd(wide_a * wide_b, wide_c)
         return canonical_nan(round_float(total, kind))
+
+
+def _double(values: Array) -> Array:
+    return (values if values.dtype == np.float32 else widened(values)).astype(np.float64)
 
 
 def _fma_double(a: Array, b: Array, c: Array) -> Array:
@@ -49,6 +54,8 @@ def _fma_double(a: Array, b: Array, c: Array) -> Array:
     open_cases = np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (a != 0) & (b != 0)
     roomy = open_cases & _inside(a, _FACTOR_RANGE) & _inside(b, _FACTOR_RANGE)
     roomy &= _inside(c, _ADDEND_RANGE) | (c == 0)
+    if roomy.all():
+        return _fma_by_exact_parts(a, b, c)
     result[roomy] = _fma_by_exact_parts(a[roomy], b[roomy], c[roomy])
     rest = open_cases & ~roomy
     result[rest] = [_fma_by_integers(*each) for each in np.stack([a[rest], b[rest], c[rest]], axis=-1).tolist()]

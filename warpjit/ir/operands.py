@@ -17,10 +17,11 @@ Array = np.ndarray[Any, Any]
 
 def computing_type(operation: str, *operands: Array) -> DType:
     """The one data type of `operands`: an integer of 8 bits or more or a float of 16 or more. Else TraceError."""
-    kinds = {dtype_of(np.asarray(each)) for each in operands}
-    if len(kinds) > 1:
-        raise TraceError(f"{operation}: expected operands of one type but got {', '.join(sorted(map(str, kinds)))}")
-    (kind,) = kinds
+    first, *others = (np.asarray(each) for each in operands)
+    kind = dtype_of(first)
+    if any(each.dtype != first.dtype for each in others):
+        names = sorted({dtype_of(np.asarray(each)).name for each in operands})
+        raise TraceError(f"{operation}: expected operands of one type but got {', '.join(names)}")
     if not (kind.is_int or kind.is_float) or kind.bits < 8 or (kind.is_float and kind.bits < 16):
         raise TraceError(f"{operation}: {kind} has no arithmetic: convert it first, for example to float32 or int32")
     return kind

@@ -23,28 +23,29 @@ _WORDS = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
 def toward_odd(rounded: Array, error: Array) -> Array:
     """The round-to-odd result of an exact value `rounded + error`, `rounded` being that value to nearest.
 
-    `rounded`: float32 or float64; `error`: any float type, only its sign and whether it is zero matter. An infinite
-    `rounded` and an `error` that is NaN leave `rounded` as it is.
+    `rounded`: float32 or float64; `error`: any float type, of which only the sign matters and whether it is zero. An
+    error that is NaN, as infinities leave it, changes nothing.
     """
-    bits = rounded.view(_WORDS[rounded.dtype])
-    even = (bits & 1) == 0
-    moves = even & ((error > 0) | (error < 0)) & np.isfinite(rounded)
-    outward = np.signbit(error) == np.signbit(rounded)
-    # One step in the bit pattern is one step in magnitude, also across zero's and the exponents' borders.
-    step = np.where(outward, 1, -1).astype(bits.dtype)
-    return np.asarray(np.where(moves, bits + step, bits)).view(rounded.dtype)
+    inexact = np.abs(error) > 0
+    # One step down in the bit pattern is one step toward zero, also across the exponents' borders.
+    overshot = inexact & ((error < 0) != np.signbit(rounded))
+    return np.asarray((rounded.view(_WORDS[rounded.dtype]) - overshot) | inexact).view(rounded.dtype)
 
 
 def exact_sum_to_odd(x: Array, y: Array) -> Array:
     """x + y in float64, rounded to odd. Finite sums only need |x|, |y| < 2**1022 (Knuth's TwoSum)."""
     total = x + y
-    virtual = total - x
-    error = (x - (total - virtual)) + (y - virtual)
+    virtual = np.asarray(total - x)
+    error = np.asarray(total - virtual)
+    # In place: fresh large arrays cost more than the arithmetic.
+    np.subtract(x, error, out=error)
+    np.subtract(y, virtual, out=virtual)
+    error += virtual
     return toward_odd(total, error)
 
 
 def float64_to_float32_odd(values: Array) -> Array:
-    """float64 to float32, rounded to odd; what overflows float32 is infinity."""
+    """float64 to float32, rounded to odd; finite values beyond float32's give its largest, whose last bit is 1."""
     near = values.astype(np.float32)
     return toward_odd(near, values - near.astype(np.float64))
 
