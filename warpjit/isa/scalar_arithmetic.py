@@ -178,12 +178,12 @@ def _half(operation: str, dtype: DType) -> Code:
     """float16 and bfloat16: one instruction where there is one, else by way of float32, which has bits to spare."""
     if operation in _INFIX:
         return Asm(_BF16_BY_FMA[operation] if is_bfloat(dtype) else f"{operation}.rn.f16 {{d}}, {{a}}, {{b}};")
-    if operation == "fma":
-        return Asm(f"fma.rn.{dtype.ptx} {{d}}, {{a}}, {{b}}, {{c}};")
     names = _OPERANDS.get(operation, ("a", "b"))
-    rounding = {"sqrt": ".rn", "div": ".rn"}.get(operation, "")
-    registers = ", ".join(f"x_{name}" for name in names)
-    return widened_asm(dtype, f"{operation}{rounding}.f32 x_d, {registers};", *names)
+    if operation in ("sqrt", "div"):
+        registers = ", ".join(f"x_{name}" for name in names)
+        return widened_asm(dtype, f"{operation}.rn.f32 x_d, {registers};", *names)
+    rounding = ".rn" if operation == "fma" else ""
+    return Asm(f"{operation}{rounding}.{dtype.ptx} {{d}}, {', '.join('{' + name + '}' for name in names)};")
 
 
 # fmod by doubling and halving the divisor: every step is exact, and few are needed unless the quotient is huge.
@@ -193,12 +193,12 @@ _REMAINDER = (
     "else {{{{ if (wj_m - wj_m == 0) {{{{ while (wj_k + wj_k <= wj_r) wj_k = wj_k + wj_k; "
     "while (wj_k >= wj_m) {{{{ if (wj_r >= wj_k) wj_r = wj_r - wj_k; if (wj_k == wj_m) break; "
     "wj_k = wj_k * ({t})0.5; }}}} }}}} "
-    "if (wj_a < 0) wj_r = -wj_r; "
-    "if (wj_r == 0) wj_r = wj_b < 0 ? -({t})0 : ({t})0; "
-    "else if ((wj_r < 0) != (wj_b < 0)) wj_r = wj_r + wj_b; }}}}"
+    "if (wj_a < 0) wj_r = -wj_r; }}}} "
+    "const bool wj_low = wj_r != 0 && (wj_r < 0) != (wj_b < 0);"
 )
+_MODULO = "wj_d = wj_r == 0 ? (wj_b < 0 ? -({t})0 : ({t})0) : wj_low ? wj_r + wj_b : wj_r;"
 _QUOTIENT = (
-    "const {t} wj_q = wj_a / wj_b, wj_n = (wj_a - wj_r) / wj_b; {t} wj_f; "
+    "const {t} wj_q = wj_a / wj_b; {t} wj_n = (wj_a - wj_r) / wj_b, wj_f; if (wj_low) wj_n = wj_n - 1; "
     'asm("cvt.rmi.{p}.{p} %0, %1;" : "={c}"(wj_f) : "{c}"(wj_n)); '
     "if (wj_n - wj_f > ({t})0.5) wj_f = wj_f + 1; "
     'if (wj_n == 0) asm("copysign.{p} %0, %1, %2;" : "={c}"(wj_f) : "{c}"(wj_q), "{c}"(({t})0)); '
@@ -210,7 +210,7 @@ def _float_floor(operation: str, dtype: DType) -> Code:
     """Python's // and % of floats: the exact remainder first, then the quotient that belongs to it."""
     wide = dtype.name == "float64"
     words = {"t": "double" if wide else "float", "p": "f64" if wide else "f32", "c": "d" if wide else "f"}
-    last = _QUOTIENT if operation == "floordiv" else "wj_d = wj_r;"
+    last = _QUOTIENT if operation == "floordiv" else _MODULO
     return widened_cxx(dtype, f"{_REMAINDER} {last}".format(**words), "a", "b")
 
 
@@ -218,6 +218,10 @@ def _float_code(operation: str, dtype: DType) -> Code:
     if operation in ("floordiv", "mod"):
         return _float_floor(operation, dtype)
     return _half(operation, dtype) if dtype in HALVES else _wide(operation, dtype)
+
+
+def _float_needs(operation: str, dtype: DType) -> Needs:
+    return since(80) if is_bfloat(dtype) or (dtype in HALVES and operation in ("min", "max")) else EVERYWHERE
 
 
 _FLOAT_OPERATIONS = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "neg", "abs", "sqrt", "fma")
@@ -229,9 +233,7 @@ ARITHMETIC: dict[tuple[str, str], Row] = {
         for dtype in INTEGERS
     },
     **{
-        (operation, dtype.name): _row(
-            operation, dtype, _float_code(operation, dtype), since(80) if is_bfloat(dtype) else EVERYWHERE
-        )
+        (operation, dtype.name): _row(operation, dtype, _float_code(operation, dtype), _float_needs(operation, dtype))
         for operation in _FLOAT_OPERATIONS
         for dtype in FLOATS
     },

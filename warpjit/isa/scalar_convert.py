@@ -46,6 +46,8 @@ def _via_float(to: DType, of: DType) -> Code:
 
 
 def _half_to_double(to: DType, of: DType) -> Code:
+    if not is_bfloat(of):
+        return Asm("cvt.f64.f16 {d}, {a};")
     return Asm(f"{{{{ .reg .f32 x; {widen_text(of, 'x', '{a}')} cvt.f64.f32 {{d}}, x; }}}}")
 
 
