@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hand_built import MMA, Hand, const, kernel, seed, slots, tensor
 from warpjit import config as config_module
 from warpjit.cuda.codegen import Emitted, emit
 from warpjit.cuda.disassemble import Instruction, count, instructions, sass
-from warpjit.cuda.toolchain import compile_cubin, compile_ptx, option_flags
+from warpjit.cuda.toolchain import compile_cubin, compile_ptx, find_nvcc, option_flags
 from warpjit.errors import NOWHERE, CompileError, Frame, InstructionError, Loc, TraceError
 from warpjit.ir.dtypes import bool_, dtype, float32, float64, int32, uint32
 from warpjit.ir.nodes import (
@@ -153,6 +155,14 @@ def test_names_that_cpp_or_cuda_own_are_replaced() -> None:
     text = emitted(of)
     assert text.entry == "while_"
     assert compile_cubin(text.text, SM_90A, config=CONFIG).cubin
+
+
+def test_with_nvccs_own_headers_the_text_gives_the_same_code(tmp_path: Path) -> None:
+    text = emitted(seed()).text
+    source, cubin = tmp_path / "seed.cu", tmp_path / "seed.cubin"
+    source.write_text(text)
+    subprocess.run([find_nvcc(CONFIG), "-cubin", "-gencode", SM_90A.gencode, "-o", str(cubin), str(source)], check=True)
+    assert instructions(sass(cubin.read_bytes(), CONFIG)) == built(seed())
 
 
 # ---- the kernel's head -------------------------------------------------------------------------------
@@ -408,10 +418,11 @@ def test_a_predicated_wait_becomes_a_branch() -> None:
 
 
 def test_operands_that_do_not_fit_are_refused() -> None:
-    hand = Hand()
+    hand = Hand(loc=place(5))
     hand.op(ARITHMETIC["add", "float32"], Local("t", float32), Local("n", int32), const(1.0, float64))
-    with pytest.raises(InstructionError, match="expected a 32-bit float32 but got"):
+    with pytest.raises(InstructionError, match="expected a 32-bit float32 but got") as caught:
         emitted(kernel("k", (DATA, N), hand))
+    assert caught.value.findings[0].loc == place(5)
     hand = Hand()
     hand.op(ARITHMETIC["add", "float32"], Local("t", float32))
     with pytest.raises(InstructionError, match=r"add\.f32 takes 3 operands but got 1"):

@@ -49,15 +49,19 @@ class Texts:
 
     def __init__(self) -> None:
         self.namer = Namer()
+        self._registers: dict[Registers, tuple[str, ...]] = {}
 
     def local(self, local: Local) -> str:
         return self.namer.name("local", local.name)
 
     def registers(self, registers: Registers) -> tuple[str, ...]:
         """The scalar variables that the registers are: no array, so that none can land in local memory."""
-        endings = tuple(f"_{index}" for index in range(registers.count))
-        prefix = self.namer.group("registers", registers.name, endings)
-        return tuple(prefix + ending for ending in endings)
+        found = self._registers.get(registers)
+        if found is None:
+            endings = tuple(f"_{index}" for index in range(registers.count))
+            prefix = self.namer.group("registers", registers.name, endings)
+            found = self._registers[registers] = tuple(prefix + ending for ending in endings)
+        return found
 
     def buffer(self, buffer: Buffer) -> str:
         return self.namer.name("buffer", buffer.name)

@@ -32,6 +32,7 @@ from warpjit.ir.nodes import (
     Node,
     Op,
     Return,
+    Slot,
     While,
 )
 from warpjit.isa.row import BarrierSync, Row, WaitGroup, WaitUntil
@@ -83,8 +84,11 @@ class Statements:
 def _op(out: Statements, node: Op) -> None:
     if not isinstance(node.row, Row):
         raise InstructionError(f"{node.row.text} is not a row of the instruction table")
-    for issue in range(node.issues):
-        statement = issue_statement(out.texts, node, node.row, issue, out.fresh)
+    try:
+        statements = [issue_statement(out.texts, node, node.row, issue, out.fresh) for issue in range(node.issues)]
+    except InstructionError as error:
+        raise InstructionError.at(str(error), node.loc) from error
+    for statement in statements:
         if statement:
             out.write(statement, node.loc)
 
@@ -117,7 +121,7 @@ def _allocate(out: Statements, node: Allocate) -> None:
 def _for(out: Statements, node: For) -> None:
     name, stop = out.texts.local(node.variable), out.texts.atom(node.stop)
     first = f"{c_type(node.variable.dtype)} {name} = {out.texts.atom(node.start)}"
-    if isinstance(node.stop, Local) and node.stop in _assigned(node.body):
+    if isinstance(node.stop, Slot) or node.stop in _assigned(node.body):
         # Python evaluates the end of a range once.
         kept = out.texts.namer.name("stop", f"{node.variable.name}_stop")
         first, stop = f"{first}, {kept} = {stop}", kept
