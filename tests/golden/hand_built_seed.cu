@@ -4,7 +4,7 @@ warp_matmul(unsigned char* A, unsigned char* B, unsigned char* Out) {
     const unsigned int smem_base = (unsigned int)__nv_cvta_generic_to_shared_impl(smem);
     enum { a = 0, b = 512 };  // bytes from the arena's begin; 768 in all
     int laneid1; asm("mov.u32 %0, %%laneid;" : "=r"(laneid1));
-    int t2 = laneid1 << 1;
+    int t2 = (int)((unsigned int)laneid1 << 1);
     unsigned short t3 = *(unsigned short*)(A + t2);
     *(unsigned short*)(smem + t2 + a) = t3;
     unsigned short t4 = *(unsigned short*)(A + t2 + 64);
