@@ -1,0 +1,161 @@
+"""`simulate`: a kernel, a plan and arguments in; written tensors and a report out.
+
+CTAs run in batches of bounded memory, in the grid's order. Tensors that the kernel writes are copied before and
+committed after the whole grid has run: a simulation that finds anything wrong changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+
+from warpjit.errors import NOWHERE, ArgumentError, Loc
+from warpjit.ir.nodes import Address, GlobalBuffer, Kernel, Node, Op, Registers, Slot, Tile
+from warpjit.isa.row import Row
+from warpjit.sim.findings import LANES, Census
+from warpjit.sim.linear import Execute, Program, children, linearise
+from warpjit.sim.machine import Machine
+from warpjit.sim.memory import GlobalMemory, View, views_of
+from warpjit.sim.state import Region, State
+from warpjit.sim.step import Step, prepare
+
+BUDGET = 192 << 20
+"""Bytes that the arrays of one batch of CTAs may take, roughly."""
+
+MOST_WARPS = 1024
+"""Warps of one batch: beyond this many, larger arrays save no more time."""
+
+
+class Plan(Protocol):
+    """What the simulator needs of a launch plan: evaluated, for this call."""
+
+    @property
+    def shared_bytes(self) -> int: ...
+
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+
+    def shared_offset(self, name: str) -> int: ...
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a simulation did.
+
+    steps    operations executed, each for one group of warps
+    issued   instructions by text: issues times the warps that executed them
+    ctas, warps   how many of them ran
+    """
+
+    steps: int
+    issued: Mapping[str, int] = field(default_factory=dict)
+    ctas: int = 0
+    warps: int = 0
+
+
+def simulate(kernel: Kernel, plan: Plan, arguments: Sequence[Any], *, seed: int = 0, numerics: str = "exact") -> Report:
+    """Run a kernel lane by lane, and check everything that it does.
+
+    arguments  for each parameter of the kernel in order: a `GlobalMemory` or a scalar (Python or numpy)
+    seed       0: warps run together where they can; any other number picks the order of warps at random
+    numerics   "exact": matrix products bit for bit; "fast": one float32 product, where a row knows how
+
+    Raises SimulationError for what the kernel does wrong (tensors are unchanged then), and ArgumentError where the
+    arguments do not fit the parameters.
+    """
+    if numerics not in ("exact", "fast"):
+        raise ArgumentError(f'numerics: expected "exact" or "fast" but got {numerics!r}')
+    tensors, scalars = _sorted_arguments(kernel, arguments)
+    views, storages = views_of(tensors, _written(kernel.body))
+    program = linearise(kernel)
+    steps = _prepared(program, numerics == "fast")
+    locs = [getattr(instruction, "loc", NOWHERE) for instruction in program.code]
+    for site, step in steps.items():
+        locs[site] = step.loc
+    ctas = [(x, y, z) for z, y, x in product(*(range(n) for n in reversed(plan.grid)))]
+    warps = -(-kernel.launch.threads // LANES)
+    size = _batch_size(kernel, plan, steps, warps)
+    count, issued = 0, Counter[str]()
+    for start in range(0, len(ctas), size):
+        census = Census(tuple(ctas[start : start + size]), warps)
+        state = _state(kernel, plan, census, views, locs)
+        for local, value in scalars:
+            state.values.give(local, value)
+        machine = Machine(state, program.code, steps, seed and seed + start)
+        machine.run()
+        count += machine.steps
+        issued += machine.issued
+    for storage in storages:
+        storage.commit()
+    return Report(count, dict(issued), len(ctas), len(ctas) * warps)
+
+
+def _sorted_arguments(
+    kernel: Kernel, arguments: Sequence[Any]
+) -> tuple[dict[str, GlobalMemory], list[tuple[Any, Any]]]:
+    """Tensors by their buffer's name, and scalars with their locals."""
+    if len(arguments) != len(kernel.parameters):
+        raise ArgumentError(
+            f"{kernel.name}: expected {len(kernel.parameters)} arguments, one for each parameter, but got {len(arguments)}"
+        )
+    tensors: dict[str, GlobalMemory] = {}
+    scalars: list[tuple[Any, Any]] = []
+    for parameter, argument in zip(kernel.parameters, arguments, strict=True):
+        target = parameter.target
+        if isinstance(target, GlobalBuffer) != isinstance(argument, GlobalMemory):
+            wanted = "a GlobalMemory" if isinstance(target, GlobalBuffer) else f"a scalar of type {target.dtype}"
+            raise ArgumentError(f"{kernel.name}: {target.name}: expected {wanted} but got {type(argument).__name__}")
+        if isinstance(target, GlobalBuffer):
+            tensors[target.name] = argument
+        else:
+            scalars.append((target, argument))
+    return tensors, scalars
+
+
+def _written(body: Sequence[Node]) -> frozenset[str]:
+    """The global tensors that some operation may write."""
+    names: set[str] = set()
+    for node in body:
+        names |= _written(children(node))
+        if isinstance(node, Op):
+            row = node.row
+            assert isinstance(row, Row)
+            if any(operand.writes and operand.space == "global" for operand in row.operands):
+                addresses = [
+                    a
+                    for v in node.operands
+                    for a in ((v,) if isinstance(v, Address) else v.addresses if isinstance(v, Tile) else ())
+                ]
+                names |= {address.buffer.name for address in addresses if isinstance(address.buffer, GlobalBuffer)}
+    return frozenset(names)
+
+
+def _prepared(program: Program, fast: bool) -> dict[int, Step]:
+    return {
+        site: prepare(instruction.op, site, fast)
+        for site, instruction in enumerate(program.code)
+        if isinstance(instruction, Execute)
+    }
+
+
+def _batch_size(kernel: Kernel, plan: Plan, steps: Mapping[int, Step], warps: int) -> int:
+    """How many CTAs run together."""
+    atoms = {atom for step in steps.values() for each in step.bound for issue in each.atoms for atom in issue}
+    registers: set[Registers] = {atom.registers for atom in atoms if isinstance(atom, Slot)}
+    scalars = len([atom for atom in atoms if not isinstance(atom, Slot)])
+    # A register: word, mark and bits; a local: its value, rarely marks. A shared byte: value, mark, pending, writer,
+    # stamp, atomic, and a stamp for each warp.
+    lanes = warps * LANES * (12 * sum(each.count for each in registers) + 8 * scalars)
+    shared = max(plan.shared_bytes, 1) * (16 + 8 * warps)
+    return max(1, min(BUDGET // (lanes + shared), MOST_WARPS // warps))
+
+
+def _state(kernel: Kernel, plan: Plan, census: Census, views: dict[str, View], locs: list[Loc]) -> State:
+    regions = [Region(each.name, plan.shared_offset(each.name), each.bytes) for each in kernel.shared]
+    launch = (kernel.launch.block, kernel.launch.cluster, tuple(int(n) for n in np.asarray(plan.grid)))
+    return State(census, views, regions, plan.shared_bytes, locs, launch)  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""Everything that a batch of CTAs holds while it runs, in one place for the parts of the machine to share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from warpjit.errors import Loc
+from warpjit.sim.clocks import Clocks
+from warpjit.sim.copies import Copies
+from warpjit.sim.findings import LANES, Census, Findings
+from warpjit.sim.marks import Mark, MarkTable
+from warpjit.sim.memory import View
+from warpjit.sim.shadow import SharedShadow
+from warpjit.sim.values import Index, Values
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A shared allocation: where it lies in the arena."""
+
+    name: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One operation of one group: its warps, and the lanes for which it happens. `full`: for every lane."""
+
+    rows: Array
+    index: Index
+    mask: Array
+    full: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @property
+    def where(self) -> Array | None:
+        return None if self.full else self.mask
+
+
+class State:
+    """The state of the CTAs of a census.
+
+    values    locals and registers      shared    bytes of shared memory, `stride` for each CTA
+    views     global tensors by name    regions   shared allocations by name
+    present   lanes that exist and have not returned (rows, 32)
+    """
+
+    def __init__(
+        self,
+        census: Census,
+        views: dict[str, View],
+        regions: Sequence[Region],
+        shared_bytes: int,
+        locs: Sequence[Loc],
+        launch: tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]],
+    ):
+        self.census = census
+        self.views = views
+        self.regions = {region.name: region for region in regions}
+        self.block, self.cluster, self.grid = launch
+        self.locs = locs
+        self.marks = MarkTable()
+        self.findings = Findings(census)
+        self.values = Values(census.rows, self.marks)
+        self.stride = -(-max(shared_bytes, 1) // 128) * 128
+        self.shared = np.zeros(len(census.ctas) * self.stride, np.uint8)
+        self.clocks = Clocks.of(census.rows, census.warps)
+        self.shadow = SharedShadow(census, self.stride, self.marks, self.clocks, locs)
+        self.copies = Copies(census.rows)
+        threads = self.block[0] * self.block[1] * self.block[2]
+        exists = np.arange(census.warps * LANES).reshape(census.warps, LANES) < threads
+        self.present = np.tile(exists, (len(census.ctas), 1))
+        self.objects: Array | None = None  # bytes of shared memory that are part of an mbarrier
+        self.changes = 0  # grows whenever memory changes: what a waiting warp may have waited for
+        self.tests = 0  # grows with every test of an mbarrier that does not block
+        for region in regions:
+            number = self.marks.number(Mark(f"nothing has written these bytes of shared `{region.name}`"))
+            marks = self.shadow.mark.reshape(len(census.ctas), self.stride)
+            marks[:, region.offset : region.offset + region.bytes] = number
