@@ -12,12 +12,13 @@ from typing import Any
 
 from warpjit.errors import NOWHERE, Loc
 from warpjit.frontend.values import NO_LOOPS, Linear, Scalar
+from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Atom, Const, Local, Node, Op, OperandValue, PlanExpr
-from warpjit.isa.row import Mode, Row
-from warpjit.isa.scalar import ARITHMETIC, CONVERT
+from warpjit.isa.row import Row
+from warpjit.isa.scalar import ARITHMETIC, CONVERT, SPECIAL
 
 # What a multiple or divisor is known by, for `x % d == 0` to say something of x.
 Definition = tuple[Linear, int]
@@ -54,6 +55,10 @@ class Builder:
         self.control = Uniformity.GRID
         self.host = True  # before T.device_entry: values are expressions of the launch plan
         self.loc: Loc = NOWHERE
+        self.prologue: list[Node] = []
+        self.reserved: set[str] = set()
+        self.thread_params: tuple[tuple[str, int], ...] = ()  # the block's extents, for rows that count threads
+        self.specials: dict[str, Scalar] = {}
         self.plans: dict[tuple[Any, ...], Local] = {}
         self.sources: dict[Local, PlanExpr] = {}
 
@@ -96,10 +101,10 @@ class Builder:
         """A name not yet used in the kernel, made from `hint`."""
         count = self.names.get(hint, 0)
         self.names[hint] = count + 1
-        if not count:
-            return hint
-        name = f"{hint}_{count}"
-        return name if name not in self.names else self.unique(hint)
+        name = f"{hint}_{count}" if count else hint
+        if name in self.reserved or count and name in self.names:
+            return self.unique(hint)
+        return name
 
     def local(self, hint: str, dtype: DType, facts: Facts, loops: frozenset[int] = NO_LOOPS) -> Local:
         local = Local(self.unique(hint), dtype)
@@ -152,6 +157,19 @@ class Builder:
     def issue(self, row: Row, operands: tuple[OperandValue, ...], **fields: Any) -> None:
         """An operation with whatever operands its row wants."""
         self.emit(Op(row, operands, control=self.control, loc=self.loc, **fields))
+
+    def special(self, register: str, hint: str, facts: Facts) -> Scalar:
+        """A special register, read once where the kernel begins: there all threads are together."""
+        found = self.specials.get(register)
+        if found is None:
+            row = SPECIAL[register]
+            local = Local(hint if hint not in self.names else self.unique(hint), dtypes.int32)
+            self.names.setdefault(local.name, 1)
+            self.reserved.add(local.name)
+            self.facts[local] = facts
+            self.prologue.append(Op(row, (local,), self.thread_params, loc=self.loc))
+            found = self.specials[register] = self.scalar_of(local)
+        return found
 
     # ---- integer sums ------------------------------------------------------------------------------
 
@@ -234,8 +252,3 @@ class Builder:
             return value
         row = CONVERT[dtype.name, local.dtype.name]
         return self.operate(row, (local,), value.facts, hint=hint, loops=value.loops)
-
-
-def writes(row: Row) -> tuple[int, ...]:
-    """Positions of the operands that a row writes."""
-    return tuple(index for index, operand in enumerate(row.operands) if operand.mode is not Mode.READ)

@@ -75,13 +75,16 @@ Atom: TypeAlias = Const | Local | Slot
 
 @dataclass(frozen=True, slots=True)
 class GlobalBuffer:
-    """The memory of a tensor parameter, from the first byte of element (0, …, 0). `index` counts parameters;
-    `align` is the number of bytes that the base is known to be a multiple of."""
+    """The memory of a tensor parameter, from the first byte of element (0, …, 0). `index` counts arguments;
+    `align` is the number of bytes that the base is known to be a multiple of; `wide`: offsets into it may need
+    64 bits; `noalias`: reached through this parameter only."""
 
     name: str
     dtype: DType
     index: int
     align: int
+    wide: bool = False
+    noalias: bool = False
 
     @property
     def space(self) -> str:

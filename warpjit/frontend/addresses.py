@@ -1,0 +1,254 @@
+"""From coordinates of a tensor to a byte address, a pointer's alignment, or a register.
+
+An address is a sum: what the whole CTA shares, what differs from lane to lane, and a constant. A swizzle is
+applied to the part of the sum that lies within its period only: what is a multiple of the period stays outside.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from warpjit.errors import TraceError
+from warpjit.frontend import arithmetic
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.values import Linear, Scalar, TensorValue
+from warpjit.ir import dtypes
+from warpjit.ir.dtypes import DType
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Access, Address, Atom, Const, GlobalBuffer, Registers
+from warpjit.layout import ComposeLayout, TileLayout, m
+
+Index = int | Scalar
+
+
+class NeedsStatic(Exception):
+    """A value must be static, but derives from device loops over static ranges: expanding one of them helps."""
+
+    def __init__(self, loops: frozenset[int], message: str):
+        super().__init__(message)
+        self.loops = loops
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A coordinate with Python's operators, for layouts to combine."""
+
+    builder: Builder
+    scalar: Scalar
+
+    def _do(self, op: str, other: Any) -> Symbol:
+        right = other.scalar if isinstance(other, Symbol) else other
+        return Symbol(self.builder, arithmetic.binary(self.builder, op, self.scalar, right))
+
+    def __add__(self, other: Any) -> Symbol:
+        return self._do("add", other)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Symbol:
+        return self._do("mul", other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Symbol:
+        return self._do("floordiv", other)
+
+    def __mod__(self, other: Any) -> Symbol:
+        return self._do("mod", other)
+
+
+def tile_of(layout: TileLayout | ComposeLayout) -> TileLayout:
+    """The part of a layout before its swizzle."""
+    return layout.tile_layout if isinstance(layout, ComposeLayout) else layout
+
+
+# ---- coordinates --------------------------------------------------------------------------------------
+
+
+def checked(tensor: TensorValue, coordinates: tuple[Index, ...]) -> tuple[Index, ...]:
+    """The coordinates, after refusing what cannot lie inside: rank, static ints, ranges that are all outside."""
+    if len(coordinates) != len(tensor.shape):
+        raise TraceError(
+            f"{tensor.name} has {len(tensor.shape)} axes, shape {shown(tensor.shape)}, but got {len(coordinates)} indices"
+        )
+    for axis, (index, extent) in enumerate(zip(coordinates, tensor.shape, strict=True)):
+        low, high = bounds(index)
+        top = bounds(extent)[1]
+        if high is not None and high < 0 or low is not None and top is not None and low >= top:
+            what = f"index {low}" if low == high else f"index of range {low} to {high}"
+            raise TraceError(f"{what} is out of range for axis {axis} of {tensor.name}, shape {shown(tensor.shape)}")
+    return coordinates
+
+
+def bounds(value: Index) -> tuple[int | None, int | None]:
+    if isinstance(value, Scalar):
+        return value.facts.lo, value.facts.hi
+    return value, value
+
+
+def shown(shape: tuple[Index, ...]) -> str:
+    """A shape in a sentence; a runtime size by the name of its local."""
+    names = [str(getattr(x.atom, "name", "?")) if isinstance(x, Scalar) else str(x) for x in shape]
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def _inside(index: Scalar, extent: Index) -> Scalar:
+    """The index as an access that happens knows it: within its axis."""
+    top = bounds(extent)[1]
+    facts = index.facts.meet(Facts(0, None if top is None else top - 1))
+    return Scalar(index.dtype, facts, index.atom, index.linear, index.loops)
+
+
+# ---- memory -------------------------------------------------------------------------------------------
+
+
+def element_offset(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Index:
+    """Where an element of a memory tensor lies, in elements from the buffer's start."""
+    inside = tuple(
+        _inside(index, extent) if isinstance(index, Scalar) else index
+        for index, extent in zip(coordinates, tensor.shape, strict=True)
+    )
+    if tensor.layout is None:
+        return _strided(builder, tensor, inside)
+    shape = tuple(int(extent) for extent in tensor.shape if not isinstance(extent, Scalar))
+    symbols = [Symbol(builder, index) if isinstance(index, Scalar) else index for index in inside]
+    tile = tile_of(tensor.layout)
+    place: Any = tile.apply(*symbols, shape=shape).get("m", 0) if shape else tile.offset.get(m, 0)
+    total = _add(builder, tensor.offset, place.scalar if isinstance(place, Symbol) else place)
+    if isinstance(tensor.layout, ComposeLayout):
+        return swizzled(builder, tensor.layout, total)
+    return total
+
+
+def _add(builder: Builder, a: Index, b: Index) -> Index:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    return a if b == 0 else arithmetic.binary(builder, "add", a, b)
+
+
+def _strided(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Index:
+    assert tensor.strides is not None
+    wide = isinstance(tensor.base, GlobalBuffer) and tensor.base.wide
+    total: Index = tensor.offset
+    for index, stride in zip(coordinates, tensor.strides, strict=True):
+        if isinstance(index, int) and isinstance(stride, int):
+            total = _add(builder, total, index * stride)
+        elif index != 0 and stride != 0:
+            total = _add(builder, total, arithmetic.binary(builder, "mul", _as(builder, index, wide), _as(builder, stride, wide)))
+    return total
+
+
+def _as(builder: Builder, value: Index, wide: bool) -> Index:
+    if not isinstance(value, Scalar):
+        return value
+    return arithmetic.convert(builder, value, dtypes.int64 if wide else dtypes.int32)
+
+
+def swizzled(builder: Builder, layout: ComposeLayout, offset: Index) -> Index:
+    """The swizzle of `offset` (elements): x ^ ((x >> shift) & mask) on what lies within a period."""
+    if isinstance(offset, int):
+        return layout.swizzle.apply(offset)
+    assert offset.linear is not None
+    period = layout.period
+    outside, inside = arithmetic.split(builder, offset.linear, period)
+    facts = builder.linear_facts(inside)
+    p, b, a = layout.per_element, layout.swizzle_len, layout.atom_len
+    if not inside.terms:
+        return builder.integer(offset.dtype, outside.times(period).plus(Linear((), layout.swizzle.apply(inside.constant))))
+    if not facts.fits(offset.dtype):
+        outside, inside = Linear(), offset.linear
+    x = builder.integer(offset.dtype, inside, facts if facts.fits(offset.dtype) else None)
+    mask = ((1 << b) - 1) << p
+    if layout.swizzle_inner:
+        bits = arithmetic.binary(builder, "and", arithmetic.binary(builder, "shr", x, a), mask)
+    else:
+        bits = arithmetic.binary(builder, "shl", arithmetic.binary(builder, "and", x, mask), a)
+    mixed = arithmetic.binary(builder, "xor", x, bits)
+    assert mixed.linear is not None
+    return builder.integer(offset.dtype, outside.times(period).plus(mixed.linear))
+
+
+def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Address:
+    """The byte address of an element of a memory tensor."""
+    checked(tensor, coordinates)
+    assert not isinstance(tensor.base, Registers)
+    offset = element_offset(builder, tensor, coordinates)
+    access = Access(tensor.name, tuple(atom(builder, c) for c in coordinates), tuple(atom(builder, e) for e in tensor.shape))
+    if isinstance(offset, int):
+        return Address(tensor.base, None, offset * tensor.dtype.bytes, access)
+    return _bytes(builder, tensor, offset, access)
+
+
+def _bytes(builder: Builder, tensor: TensorValue, offset: Scalar, access: Access) -> Address:
+    """Elements to bytes, the constant apart."""
+    assert not isinstance(tensor.base, Registers)
+    assert offset.linear is not None
+    size = tensor.dtype.bytes
+    bound = max(abs(x) if x is not None else math.inf for x in (offset.facts.lo, offset.facts.hi)) * size
+    narrow = bound < 1 << 31 or isinstance(tensor.base, GlobalBuffer) and not tensor.base.wide
+    dtype = dtypes.int32 if narrow and offset.dtype.bits == 32 else dtypes.int64
+    moving = Linear(offset.linear.terms)
+    atom_ = builder.materialize(dtype, moving.times(size), "offset") if moving.terms else None
+    return Address(tensor.base, atom_, offset.linear.constant * size, access)
+
+
+def atom(builder: Builder, value: Index, dtype: DType = dtypes.int32) -> Atom:
+    """An index as an operand."""
+    return builder.atom(value) if isinstance(value, Scalar) else Const(value, dtype)
+
+
+def alignment(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> int:
+    """Bytes that the address of an element is sure to be a multiple of."""
+    swizzle = tensor.layout if isinstance(tensor.layout, ComposeLayout) else None
+    plain = tensor.with_(layout=tile_of(tensor.layout)) if swizzle else tensor
+    offset = element_offset(builder, plain, coordinates)
+    multiple = abs(offset) if isinstance(offset, int) else offset_multiple(builder, offset)
+    if swizzle:
+        multiple = math.gcd(multiple, 1 << swizzle.per_element)
+    return math.gcd(multiple * tensor.dtype.bytes, tensor.align)
+
+
+def offset_multiple(builder: Builder, offset: Scalar) -> int:
+    assert offset.linear is not None
+    return math.gcd(builder.linear_facts(offset.linear).multiple, offset.facts.multiple) if offset.linear.terms else abs(offset.linear.constant)
+
+
+# ---- registers ----------------------------------------------------------------------------------------
+
+
+def register(tensor: TensorValue, coordinates: tuple[Index, ...]) -> int:
+    """The static element number, in the registers of a lane, of an element of a local tensor."""
+    checked(tensor, coordinates)
+    assert tensor.layout is not None
+    owners = [axis.name for axis in tensor.layout.axes if axis.kind == "thread"]
+    if owners:
+        raise TraceError(
+            f"{tensor.name} is spread over lanes ({', '.join(owners)}): an element of it is not one of this thread's "
+            "registers. Index the local tensor that it is a view of"
+        )
+    place = tuple(static_int(index, f"the register index of {tensor.name}") for index in coordinates)
+    shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
+    if not shape:
+        return static_int(tensor.offset, "an offset")
+    return int(tensor.layout.apply(*place, shape=shape).get("m", 0)) + static_int(tensor.offset, "an offset")
+
+
+def static_int(value: Any, what: str) -> int:
+    """An int known while tracing. NeedsStatic: it would be, were a loop expanded. TraceError: it never is."""
+    if isinstance(value, Scalar):
+        if isinstance(value.static, int):
+            return int(value.static)
+        if value.loops:
+            raise NeedsStatic(value.loops, f"{what} must be known while tracing")
+        known = value.uniformity.phrase if value.uniformity is not Uniformity.STATIC else "a device value"
+        raise TraceError(f"{what} must be known while tracing, but it is computed on the device ({known})")
+    if isinstance(value, bool) or not isinstance(value, int):
+        try:
+            return value.__index__()
+        except AttributeError:
+            raise TraceError(f"{what}: expected an int but got {arithmetic.describe(value)}") from None
+    return value

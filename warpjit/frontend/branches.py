@@ -1,0 +1,278 @@
+"""`if`, conditional expressions, `and` and `or`.
+
+A static condition is resolved by Python and the other arm is not traced. A device condition makes an `If`; names
+that an arm assigns and that are read later are carried out of it. Where an arm of an expression is pure, both
+are computed and one is selected: no branch.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from warpjit.errors import Loc, TraceError
+from warpjit.frontend import arithmetic, merge
+from warpjit.frontend.merge import Bound
+from warpjit.frontend.tracer import SPLITTERS, STATEMENTS, Tracer
+from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Assign, Declare, If, Local, Node, Op
+
+Arm = Callable[[], None]
+
+
+class Path:
+    """One arm after it was traced: its statements, its names, and whether it ended early."""
+
+    def __init__(self, tracer: Tracer, condition: Scalar, truth: bool, body: Arm):
+        builder = tracer.builder
+        scope = tracer.scope
+        saved_names, saved_bound, control = dict(scope.names), dict(scope.bound), builder.control
+        builder.open(condition.refines[0 if truth else 1])
+        builder.control = max(control, condition.uniformity)
+        body()
+        self.ended = tracer.terminated
+        self.names, self.bound = scope.names, scope.bound
+        self.block = builder.blocks.pop()
+        scope.names, scope.bound = saved_names, saved_bound
+        tracer.terminated, builder.control = False, control
+
+    def at(self, name: str, place: Loc) -> Bound:
+        return Bound(self.names.get(name, Unbound(name, place)), self.bound.get(name, place))
+
+
+def branch(tracer: Tracer, condition: Scalar, then: Arm, orelse: Arm, live: Sequence[str]) -> None:
+    """An `If` on the device; `live` are the names that an arm may bind and that are read later."""
+    builder, loc = tracer.builder, tracer.builder.loc
+    atom = builder.atom(condition)
+    paths = [Path(tracer, condition, True, then), Path(tracer, condition, False, orelse)]
+    open_paths = [path for path in paths if not path.ended]
+    carried: list[tuple[str, Local]] = []
+    for name in live:
+        local = _meet(tracer, name, paths, open_paths, loc, condition.uniformity)
+        if local is not None:
+            carried.append((name, local))
+    builder.loc = loc
+    for _, local in carried:
+        builder.emit(Declare(local, loc=loc))
+    arms = [_finish(tracer, path, carried) for path in paths]
+    builder.emit(If(atom, arms[0], arms[1], condition.uniformity, loc=loc))
+    for name, local in carried:
+        tracer.scope.names[name] = builder.scalar_of(local)
+        tracer.scope.bound[name] = loc
+    if len(open_paths) < 2:
+        builder.control = max(builder.control, condition.uniformity)
+        if len(open_paths) == 1:
+            builder.refine(condition.refines[0 if open_paths[0] is paths[0] else 1])
+    tracer.terminated = not open_paths
+
+
+def _meet(
+    tracer: Tracer, name: str, paths: list[Path], open_paths: list[Path], loc: Loc, uniformity: Uniformity
+) -> Local | None:
+    """Give `name` its value after the branch; the local that carries it, where paths differ."""
+    values = [path.at(name, loc) for path in open_paths]
+    scope = tracer.scope
+    if not values:
+        return None
+    if merge.poisoned(values):
+        scope.names[name] = POISON
+        return None
+    if all(merge.same(values[0].value, other.value) for other in values) and not _inner(tracer, open_paths, values):
+        scope.names[name], scope.bound[name] = values[0].value, values[0].loc
+        return None
+    if merge.unbound(values):
+        if len(values) > 1:
+            scope.names[name] = Unbound(name, loc)
+            return None
+        return None
+    dtype = merge.meeting_type(tracer, name, values, loc)
+    scalars = [merge.lift(tracer, bound.value, dtype) for bound in values]
+    facts = scalars[0].facts
+    for scalar in scalars[1:]:
+        facts = facts.join(scalar.facts)
+    facts = facts.at(uniformity if len(values) > 1 else Uniformity.GRID)
+    loops = frozenset().union(*(scalar.loops for scalar in scalars))
+    return tracer.builder.local(name, dtype, facts, loops)
+
+
+def _inner(tracer: Tracer, open_paths: list[Path], values: list[Bound]) -> bool:
+    """Whether the one value was computed inside the arm: it must be carried out of its block."""
+    return len(open_paths) == 1 and isinstance(values[0].value, Scalar)
+
+
+def _finish(tracer: Tracer, path: Path, carried: list[tuple[str, Local]]) -> tuple[Node, ...]:
+    """The arm's statements, with the carried names assigned where it ends."""
+    builder = tracer.builder
+    builder.blocks.append(path.block)
+    if not path.ended:
+        pairs = [(local, merge.lift(tracer, path.names[name], local.dtype)) for name, local in carried]
+        merge.assign_all(tracer, pairs)
+    return builder.close()
+
+
+def if_statement(tracer: Tracer, node: ast.If) -> None:
+    test = tracer.condition(node.test)
+    if not isinstance(test, Scalar):
+        tracer.execute(node.body if test else node.orelse)
+        return
+    _device_if(tracer, node, test, node.body, node.orelse, tracer.scope.liveness.live_after(node))
+
+
+def _device_if(
+    tracer: Tracer, node: ast.If, test: Scalar, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], live: frozenset[str]
+) -> None:
+    tracer.require_device("a branch on a runtime value")
+    condition = arithmetic.truth(tracer.builder, test)
+    names = sorted(tracer.scope.liveness.assigned([*body, *orelse]) & live)
+    branch(tracer, condition, lambda: tracer.execute(body), lambda: tracer.execute(orelse), names)
+
+
+RESULT = "return value"
+
+
+def split_return(tracer: Tracer, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
+    """In a helper, an arm that returns under a device condition: what follows the `if` belongs to the other arm."""
+    if not tracer.scope.inlined or not any(_returns(part) for part in [*node.body, *node.orelse]):
+        return False
+    place = tracer.scope.loc(node)
+    depth = len(tracer.builder.blocks)
+    tracer.builder.loc = place
+    try:
+        test = tracer.condition(node.test)
+    except Exception as error:
+        tracer.builder.loc = place
+        tracer.give_up(error, node, depth)
+        return True
+    if not isinstance(test, Scalar):
+        tracer.execute([*(node.body if test else node.orelse), *rest])
+        return True
+    if any(frame.scope is tracer.scope for frame in tracer.loop_frames):
+        problem = TraceError("return under a runtime condition inside a loop of a helper: assign a name and break instead")
+        tracer.give_up(problem, node, depth)
+        return True
+    tracer.builder.loc = place
+    condition = arithmetic.truth(tracer.builder, test)
+
+    def arm(body: Sequence[ast.stmt]) -> Arm:
+        def run() -> None:
+            tracer.execute([*body, *rest])
+            if not tracer.terminated:
+                tracer.scope.names[RESULT] = None
+            tracer.terminated = False
+
+        return run
+
+    branch(tracer, condition, arm(node.body), arm(node.orelse), [RESULT])
+    tracer.scope.result = tracer.scope.names.get(RESULT)
+    tracer.terminated = True
+    return True
+
+
+def _returns(node: ast.AST) -> bool:
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+        return False
+    return any(_returns(child) for child in ast.iter_child_nodes(node))
+
+
+# ---- expressions --------------------------------------------------------------------------------------------
+
+
+class Side:
+    """One arm of an expression after it was evaluated in a block of its own."""
+
+    def __init__(self, tracer: Tracer, refined: tuple[tuple[Local, Facts], ...], uniformity: Uniformity, run: Callable[[], Value]):
+        builder = tracer.builder
+        control = builder.control
+        builder.open(refined)
+        builder.control = max(control, uniformity)
+        self.value = run()
+        self.block = builder.blocks.pop()
+        builder.control = control
+
+    @property
+    def pure(self) -> bool:
+        return not self.block.partial and all(isinstance(node, Op) and node.row.pure for node in self.block.nodes)  # type: ignore[attr-defined]
+
+    def splice(self, tracer: Tracer) -> None:
+        """What the arm computed, computed here unconditionally."""
+        for node in self.block.nodes:
+            tracer.builder.emit(node)
+        tracer.builder.block.computed.update(self.block.computed)
+
+
+def choose(tracer: Tracer, test: Scalar, body: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
+    """`body if test else orelse` with a condition on the device (or of the launch plan)."""
+    builder, loc = tracer.builder, tracer.builder.loc
+    condition = arithmetic.truth(builder, test)
+    if builder.host:
+        return arithmetic.select(builder, condition, body(), orelse())
+    sides = [
+        Side(tracer, refined, condition.uniformity, run)
+        for refined, run in zip(condition.refines, (body, orelse), strict=True)
+    ]
+    builder.loc = loc
+    values = [side.value for side in sides]
+    if not all(isinstance(value, Scalar) or is_number(value) for value in values):
+        if merge.same(*values):
+            return values[0]
+        raise TraceError("a conditional expression on a runtime condition can only choose between numbers")
+    if all(side.pure for side in sides):
+        for side in sides:
+            side.splice(tracer)
+        return arithmetic.select(builder, condition, *values)
+    return _branch_value(tracer, condition, sides)
+
+
+def _branch_value(tracer: Tracer, condition: Scalar, sides: list[Side]) -> Scalar:
+    """An `If` that gives one local a value in each arm."""
+    builder, loc = tracer.builder, tracer.builder.loc
+    bounds = [Bound(side.value, loc) for side in sides]
+    dtype = merge.meeting_type(tracer, "the conditional expression", bounds, loc)
+    scalars = [merge.lift(tracer, side.value, dtype) for side in sides]
+    facts = scalars[0].facts.join(scalars[1].facts).at(condition.uniformity)
+    local = builder.local("c", dtype, facts, scalars[0].loops | scalars[1].loops)
+    atom = builder.atom(condition)
+    builder.emit(Declare(local, loc=loc))
+    arms = []
+    for side, scalar in zip(sides, scalars, strict=True):
+        builder.blocks.append(side.block)
+        builder.emit(Assign(local, builder.atom(scalar), loc=loc))
+        arms.append(builder.close())
+    builder.emit(If(atom, arms[0], arms[1], condition.uniformity, loc=loc))
+    return builder.scalar_of(local)
+
+
+def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value]]) -> Value:
+    """`a and b and …`: an operand is evaluated only where those before it leave the result open."""
+    first = operands[0]()
+    if len(operands) == 1:
+        return first
+    if not isinstance(first, Scalar):
+        settled = not first if op == "and" else bool(first)
+        return first if settled else short_circuit(tracer, op, operands[1:])
+    builder, loc = tracer.builder, tracer.builder.loc
+    left = arithmetic.truth(builder, first)
+    if builder.host:
+        right = arithmetic.truth(builder, short_circuit(tracer, op, operands[1:]))
+        expression = (op, arithmetic.plan_of(left), arithmetic.plan_of(right))
+        return builder.planned(expression, left.dtype, left.facts, "flag")
+    refined = left.refines[0 if op == "and" else 1]
+    side = Side(
+        tracer, refined, left.uniformity, lambda: arithmetic.truth(builder, short_circuit(tracer, op, operands[1:]))
+    )
+    builder.loc = loc
+    if side.pure:
+        side.splice(tracer)
+        return arithmetic.join_conditions(builder, op, left, side.value)
+    constant = Side(tracer, (), left.uniformity, lambda: op == "or")
+    sides = [side, constant] if op == "and" else [constant, side]
+    result = _branch_value(tracer, left, sides)
+    true, false = (left.refines[0] + side.value.refines[0], ()) if op == "and" else ((), left.refines[1] + side.value.refines[1])
+    return Scalar(result.dtype, result.facts, result.atom, None, result.loops, refines=(true, false))
+
+
+STATEMENTS[ast.If] = if_statement
+SPLITTERS[ast.If] = split_return

@@ -1,0 +1,273 @@
+"""Calls: names of the language, conversions, Python's builtins, methods, instructions, and helpers.
+
+A helper is inlined when an argument or a captured name is a kernel value or its names reach `T`; any other
+function is called by Python on static arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from warpjit.errors import TraceError, WarpjitError
+from warpjit.frontend import arithmetic
+from warpjit.frontend.addresses import static_int
+from warpjit.frontend.closure import Closure
+from warpjit.frontend.language.intrinsic import Intrinsic
+from warpjit.frontend.language.types import ScalarType
+from warpjit.frontend.methods import METHODS
+from warpjit.frontend.scope import MISSING, Scope, helper_source
+from warpjit.frontend.source import FunctionSource
+from warpjit.frontend.tracer import Poisoned, Tracer
+from warpjit.frontend.values import Method, Scalar, TensorValue, Value, is_kernel_value, is_number
+from warpjit.ir import dtypes
+from warpjit.isa.row import Row
+
+MAX_DEPTH = 64
+
+INTRINSICS: dict[str, Callable[..., Value]] = {}
+"""Handlers of the language's names, by full name: filled by `intrinsics` and `instructions`."""
+
+
+def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """`function(*args, **kwargs)`."""
+    for kind, handler in CALLS.items():
+        if isinstance(function, kind):
+            return handler(tracer, function, args, kwargs)
+    try:
+        builtin = BUILTINS.get(function)
+    except TypeError:
+        builtin = None
+    if builtin is not None and (is_kernel_value(args) or is_kernel_value(kwargs)):
+        return builtin(tracer, *args, **kwargs)
+    if isinstance(function, types.FunctionType) and (is_kernel_value(args) or is_kernel_value(kwargs) or reaches(function)):
+        return inline(tracer, function, args, kwargs)
+    if is_kernel_value(args) or is_kernel_value(kwargs):
+        name = getattr(function, "__qualname__", repr(function))
+        raise TraceError(f"{name} is not a function of the language and cannot take device values")
+    if not callable(function):
+        raise TraceError(f"{arithmetic.describe(function)} cannot be called")
+    return _python(function, args, kwargs)
+
+
+def _python(function: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]) -> Value:
+    try:
+        return function(*args, **kwargs)
+    except WarpjitError:
+        raise
+    except Exception as error:
+        raise TraceError(f"{type(error).__name__}: {error}") from error
+
+
+# ---- what can be called -----------------------------------------------------------------------------------
+
+
+def _intrinsic(tracer: Tracer, function: Intrinsic, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    try:
+        bound = function.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TraceError(f"{function.name}{function.signature}: {error}") from None
+    return INTRINSICS[function.name](tracer, *bound.args, **bound.kwargs)
+
+
+def _conversion(tracer: Tracer, function: ScalarType, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if len(args) != 1 or kwargs:
+        raise TraceError(f"{function!r} takes one value")
+    return convert(tracer, args[0], function.dtype)
+
+
+def convert(tracer: Tracer, value: Value, dtype: dtypes.DType) -> Scalar:
+    """`T.float32(value)`: a literal of this type, or a conversion."""
+    if isinstance(value, Scalar):
+        return arithmetic.convert(tracer.builder, value, dtype)
+    if is_number(value):
+        if dtype.is_int and isinstance(value, float):
+            value = int(value)
+        return arithmetic.literal(tracer.builder, bool(value) if dtype.is_bool else value, dtype)
+    raise TraceError(f"expected a number to convert to {dtype} but got {arithmetic.describe(value)}")
+
+
+def _method(tracer: Tracer, function: Method, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    method = METHODS[type(function.owner)][function.name]
+    try:
+        bound = inspect.signature(method).bind(tracer.builder, function.owner, *args, **kwargs)
+    except TypeError as error:
+        raise TraceError(f"{function.name}: {error}") from None
+    return method(*bound.args, **bound.kwargs)
+
+
+def _raw(tracer: Tracer, function: Row, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return INTRINSICS["raw instruction"](tracer, function, args, kwargs)
+
+
+def _closure(tracer: Tracer, function: Closure, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    scope = Scope(
+        function.scope.source, None, node=function.node, parent=function.scope, outer=tracer.builder.loc, captures=tracer.captures
+    )
+    return _run(tracer, scope, function.name, bind_arguments(function.node, function.name, args, kwargs, function.defaults))
+
+
+CALLS: dict[type, Callable[..., Value]] = {
+    Intrinsic: _intrinsic,
+    ScalarType: _conversion,
+    Method: _method,
+    Row: _raw,
+    Closure: _closure,
+}
+
+
+# ---- helpers ----------------------------------------------------------------------------------------------
+
+
+def reaches(function: types.FunctionType, seen: set[types.CodeType] | None = None) -> bool:
+    """Whether a function's captured values are kernel values, or its names reach the language."""
+    seen = set() if seen is None else seen
+    if function.__code__ in seen:
+        return False
+    seen.add(function.__code__)
+    names = set(function.__code__.co_names)
+    for code in function.__code__.co_consts:
+        if isinstance(code, types.CodeType):
+            names |= set(code.co_names)
+    values = [function.__globals__.get(name) for name in names]
+    for cell in function.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:
+            continue
+    return any(_of_language(value, seen) for value in values)
+
+
+def _of_language(value: Value, seen: set[types.CodeType]) -> bool:
+    if isinstance(value, types.FunctionType):
+        return reaches(value, seen)
+    if isinstance(value, types.ModuleType):
+        return value.__name__.startswith("warpjit.frontend.language")
+    return isinstance(value, Intrinsic | ScalarType | Row) or is_kernel_value(value)
+
+
+def inline(tracer: Tracer, function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The helper's body, traced here."""
+    source: FunctionSource = helper_source(function)
+    scope = Scope(source, function, outer=tracer.builder.loc, captures=tracer.captures)
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TraceError(f"{function.__qualname__}: {error}") from None
+    bound.apply_defaults()
+    return _run(tracer, scope, function.__qualname__, dict(bound.arguments))
+
+
+def bind_arguments(
+    node: ast.FunctionDef | ast.Lambda, name: str, args: list[Value], kwargs: dict[str, Value], defaults: dict[str, Value]
+) -> dict[str, Value]:
+    """Arguments to parameters of a function that exists as syntax only. TraceError as Python's TypeError."""
+    parameters = []
+    kinds = inspect.Parameter
+    groups = (
+        (node.args.posonlyargs, kinds.POSITIONAL_ONLY),
+        (node.args.args, kinds.POSITIONAL_OR_KEYWORD),
+        ([node.args.vararg] if node.args.vararg else [], kinds.VAR_POSITIONAL),
+        (node.args.kwonlyargs, kinds.KEYWORD_ONLY),
+        ([node.args.kwarg] if node.args.kwarg else [], kinds.VAR_KEYWORD),
+    )
+    for items, kind in groups:
+        for item in items:
+            parameters.append(kinds(item.arg, kind, default=defaults.get(item.arg, kinds.empty)))
+    try:
+        bound = inspect.Signature(parameters).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TraceError(f"{name}: {error}") from None
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _run(tracer: Tracer, scope: Scope, name: str, arguments: dict[str, Value]) -> Value:
+    if scope.outer is not None and len(scope.outer.frames) > MAX_DEPTH:
+        raise TraceError(f"{name} calls itself too deeply: a helper is inlined, so its recursion must end while tracing")
+    outer, terminated, loc = tracer.scope, tracer.terminated, tracer.builder.loc
+    scope.names.update(arguments)
+    tracer.scope, tracer.terminated = scope, False
+    failed = len(tracer.findings)
+    try:
+        if isinstance(scope.node, ast.Lambda):
+            scope.result = tracer.evaluate(scope.node.body)
+        else:
+            tracer.execute(scope.node.body)
+    finally:
+        tracer.scope, tracer.terminated, tracer.builder.loc = outer, terminated, loc
+    if len(tracer.findings) > failed:
+        raise Poisoned
+    return None if scope.result is MISSING else scope.result
+
+
+# ---- builtins ---------------------------------------------------------------------------------------------
+
+
+def _extreme(op: str) -> Callable[..., Value]:
+    def run(tracer: Tracer, *args: Value) -> Value:
+        items = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args
+        result = items[0]
+        for item in items[1:]:
+            static = is_number(result) and is_number(item)
+            pick = min if op == "min" else max
+            result = pick(result, item) if static else arithmetic.binary(tracer.builder, op, result, item)
+        return result
+
+    return run
+
+
+def _absolute(tracer: Tracer, value: Value) -> Value:
+    return arithmetic.unary(tracer.builder, "abs", tracer.scalar(value))
+
+
+def _length(tracer: Tracer, value: Value) -> Value:
+    if isinstance(value, TensorValue):
+        return value.shape[0]
+    return len(value)
+
+
+def _is_instance(tracer: Tracer, value: Value, kind: Any) -> Value:
+    return isinstance(value, kind)
+
+
+def _sum(tracer: Tracer, items: Value, start: Value = 0) -> Value:
+    total = start
+    for item in items:
+        total = total + item if is_number(total) and is_number(item) else arithmetic.binary(tracer.builder, "add", total, item)
+    return total
+
+
+def _sequence(function: Callable[..., Any]) -> Callable[..., Value]:
+    """A builtin that only arranges values."""
+
+    def run(tracer: Tracer, *args: Value) -> Value:
+        return tuple(function(*args))
+
+    return run
+
+
+def _range(tracer: Tracer, *args: Value) -> Value:
+    return range(*(static_int(arg, "an argument of range") for arg in args))
+
+
+BUILTINS: dict[Any, Callable[..., Value]] = {
+    min: _extreme("min"),
+    max: _extreme("max"),
+    abs: _absolute,
+    int: lambda tracer, value: convert(tracer, value, dtypes.int32),
+    float: lambda tracer, value: convert(tracer, value, dtypes.float32),
+    bool: lambda tracer, value: arithmetic.truth(tracer.builder, value),
+    len: _length,
+    isinstance: _is_instance,
+    sum: _sum,
+    range: _range,
+    zip: _sequence(zip),
+    enumerate: _sequence(enumerate),
+    reversed: _sequence(reversed),
+    tuple: _sequence(tuple),
+    list: lambda tracer, items: list(items),
+}

@@ -1,0 +1,326 @@
+"""What each kind of expression means. What is static is computed by Python's own operators."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from warpjit.errors import TraceError
+from warpjit.frontend import arithmetic, memory, views
+from warpjit.frontend.branches import choose, short_circuit
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.calls import call
+from warpjit.frontend.closure import Closure
+from warpjit.frontend.language.types import Dynamic
+from warpjit.frontend.methods import ATTRIBUTES, METHODS
+from warpjit.frontend.tracer import CONDITIONS, EXPRESSIONS, Tracer
+from warpjit.frontend.values import Method, Pointer, Scalar, TensorValue, Value, is_kernel_value
+
+BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("floordiv", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.LShift: ("shl", operator.lshift),
+    ast.RShift: ("shr", operator.rshift),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+}
+UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
+    ast.USub: ("neg", operator.neg),
+    ast.UAdd: ("pos", operator.pos),
+    ast.Invert: ("invert", operator.invert),
+}
+COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("eq", operator.eq),
+    ast.NotEq: ("ne", operator.ne),
+    ast.Lt: ("lt", operator.lt),
+    ast.LtE: ("le", operator.le),
+    ast.Gt: ("gt", operator.gt),
+    ast.GtE: ("ge", operator.ge),
+    ast.Is: ("is", operator.is_),
+    ast.IsNot: ("is not", operator.is_not),
+    ast.In: ("in", lambda a, b: a in b),
+    ast.NotIn: ("not in", lambda a, b: a not in b),
+}
+
+
+def python(function: Callable[..., Any], *args: Any) -> Any:
+    """Python's own operation on static values; what it raises is an error of the program."""
+    try:
+        return function(*args)
+    except TraceError:
+        raise
+    except Exception as error:
+        raise TraceError(f"{type(error).__name__}: {error}") from error
+
+
+def binary(tracer: Tracer, kind: type[ast.operator], left: Value, right: Value) -> Value:
+    """`left kind right` on any values."""
+    name, function = BINARY[kind]
+    left, right = _size(tracer, left), _size(tracer, right)
+    if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+        for side in (left, right):
+            if isinstance(side, TensorValue | Pointer):
+                raise TraceError(f"{name} of a tensor: operations work on elements, read them with an index")
+        return python(function, left, right)
+    if name == "pow":
+        return _power(tracer, left, right)
+    if name == "matmul":
+        raise TraceError("@ of scalars has no meaning")
+    return arithmetic.binary(tracer.builder, name, left, right)
+
+
+def _size(tracer: Tracer, value: Value) -> Value:
+    """A captured `T.dynamic` size is the scalar that it was bound to."""
+    if isinstance(value, Dynamic):
+        if value.name not in tracer.sizes:
+            raise TraceError(f"T.dynamic({value.name!r}) is the size of no parameter")
+        return tracer.sizes[value.name]
+    return value
+
+
+def _power(tracer: Tracer, base: Value, exponent: Value) -> Value:
+    if not isinstance(exponent, int) or not 1 <= exponent <= 16:
+        raise TraceError("** of a device value needs an exponent from 1 to 16 that is known while tracing")
+    result = base
+    for _ in range(exponent - 1):
+        result = arithmetic.binary(tracer.builder, "mul", result, base)
+    return result
+
+
+def _constant(tracer: Tracer, node: ast.Constant) -> Value:
+    return node.value
+
+
+def _name(tracer: Tracer, node: ast.Name) -> Value:
+    return _size(tracer, tracer.read(node.id))
+
+
+def _bin_op(tracer: Tracer, node: ast.BinOp) -> Value:
+    left = tracer.evaluate(node.left)
+    return binary(tracer, type(node.op), left, tracer.evaluate(node.right))
+
+
+def _unary_op(tracer: Tracer, node: ast.UnaryOp) -> Value:
+    if isinstance(node.op, ast.Not):
+        return _not(tracer, node)
+    name, function = UNARY[type(node.op)]
+    value = tracer.evaluate(node.operand)
+    if not isinstance(value, Scalar):
+        return python(function, value)
+    return value if name == "pos" else arithmetic.unary(tracer.builder, name, value)
+
+
+def _not(tracer: Tracer, node: ast.UnaryOp) -> Value:
+    value = tracer.condition(node.operand)
+    if not isinstance(value, Scalar):
+        return not value
+    return arithmetic.negate(tracer.builder, arithmetic.truth(tracer.builder, value))
+
+
+def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
+    name, function = COMPARE[kind]
+    if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+        return python(function, left, right)
+    if name in ("is", "is not"):
+        return (name == "is not") != (left is right)
+    if left is None or right is None or name in ("in", "not in"):
+        raise TraceError(f"{name!r} of a device value: only == != < <= > >= compare scalars")
+    for side in (left, right):
+        if isinstance(side, int) and not isinstance(side, bool):
+            tracer.thresholds.update((side - 1, side, side + 1))
+    return arithmetic.compare(tracer.builder, name, left, right)
+
+
+def _compare(tracer: Tracer, node: ast.Compare) -> Value:
+    """A chain evaluates each operand once, and no further than the first False."""
+    left = tracer.evaluate(node.left)
+    if len(node.ops) == 1:
+        return compare(tracer, type(node.ops[0]), left, tracer.evaluate(node.comparators[0]))
+    values = [left]
+
+    def link(index: int) -> Callable[[], Value]:
+        def run() -> Value:
+            values.append(tracer.evaluate(node.comparators[index]))
+            return compare(tracer, type(node.ops[index]), values[index], values[index + 1])
+
+        return run
+
+    return short_circuit(tracer, "and", [link(index) for index in range(len(node.ops))])
+
+
+def _bool_op(tracer: Tracer, node: ast.BoolOp) -> Value:
+    op = "and" if isinstance(node.op, ast.And) else "or"
+
+    def operand(value: ast.expr) -> Callable[[], Value]:
+        def run() -> Value:
+            result = tracer.evaluate(value)
+            if isinstance(result, Scalar) and not result.dtype.is_bool:
+                raise TraceError(f"an operand of {op!r} is a {result.dtype}: compare it, since {op!r} gives a bool on the device")
+            return result
+
+        return run
+
+    return short_circuit(tracer, op, [operand(value) for value in node.values])
+
+
+def _bool_condition(tracer: Tracer, node: ast.BoolOp) -> Value:
+    op = "and" if isinstance(node.op, ast.And) else "or"
+    return short_circuit(tracer, op, [lambda value=value: tracer.condition(value) for value in node.values])
+
+
+def _if_exp(tracer: Tracer, node: ast.IfExp) -> Value:
+    test = tracer.condition(node.test)
+    if not isinstance(test, Scalar):
+        return tracer.evaluate(node.body if test else node.orelse)
+    return choose(tracer, test, lambda: tracer.evaluate(node.body), lambda: tracer.evaluate(node.orelse))
+
+
+def _tuple(tracer: Tracer, node: ast.Tuple) -> Value:
+    return tuple(_items(tracer, node.elts))
+
+
+def _list(tracer: Tracer, node: ast.List) -> Value:
+    return list(_items(tracer, node.elts))
+
+
+def _items(tracer: Tracer, nodes: list[ast.expr]) -> list[Value]:
+    values: list[Value] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            values.extend(tracer.evaluate(node.value))
+        else:
+            values.append(tracer.evaluate(node))
+    return values
+
+
+def _slice(tracer: Tracer, node: ast.Slice) -> Value:
+    parts = (None if part is None else tracer.evaluate(part) for part in (node.lower, node.upper, node.step))
+    return slice(*parts)
+
+
+def _joined(tracer: Tracer, node: ast.JoinedStr) -> Value:
+    return "".join(str(tracer.evaluate(part)) for part in node.values)
+
+
+def _formatted(tracer: Tracer, node: ast.FormattedValue) -> Value:
+    value = tracer.evaluate(node.value)
+    if is_kernel_value(value):
+        raise TraceError("an f-string can only hold values that are known while tracing")
+    text = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda item: item)(value)
+    return format(text, tracer.evaluate(node.format_spec) if node.format_spec else "")
+
+
+def _subscript(tracer: Tracer, node: ast.Subscript) -> Value:
+    owner = tracer.evaluate(node.value)
+    index = tracer.evaluate(node.slice)
+    return subscript(tracer, owner, index)
+
+
+def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
+    """`owner[index]` in the reading direction."""
+    if isinstance(owner, Method) and owner.name == "sub":
+        return views.subtensor(tracer.builder, owner.owner, index if isinstance(index, tuple) else (index,))
+    if isinstance(owner, TensorValue):
+        items = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(item, slice) for item in items):
+            return views.subtensor(tracer.builder, owner, items)
+        return memory.load(tracer.builder, owner, _indices(tracer, owner, items))
+    if isinstance(index, Scalar):
+        if isinstance(index.static, int):
+            index = int(index.static)
+        else:
+            index = static_index(index)
+    if isinstance(owner, Scalar | Pointer):
+        raise TraceError(f"{arithmetic.describe(owner)} has no elements")
+    return python(operator.getitem, owner, index)
+
+
+def static_index(index: Scalar) -> int:
+    from_static = views.static_int(index, "the index of a tuple")
+    return from_static
+
+
+def _indices(tracer: Tracer, owner: TensorValue, items: tuple[Value, ...]) -> tuple[Any, ...]:
+    return memory.indices(owner, items)
+
+
+def _attribute(tracer: Tracer, node: ast.Attribute) -> Value:
+    return attribute(tracer, tracer.evaluate(node.value), node.attr)
+
+
+def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
+    if isinstance(owner, TensorValue | Scalar | Pointer):
+        kinds = {TensorValue: "a tensor", Scalar: "a scalar", Pointer: "a pointer"}
+        known = ATTRIBUTES.get(type(owner), {})
+        if name in known:
+            return known[name](tracer.builder, owner)
+        if name in METHODS.get(type(owner), {}) or isinstance(owner, TensorValue) and name == "sub":
+            return Method(owner, name)
+        legal = sorted([*known, *METHODS.get(type(owner), {})])
+        raise TraceError(f"{kinds[type(owner)]} has no attribute {name!r}; it has {', '.join(legal) or 'none'}")
+    try:
+        value = tracer.scope.attribute(owner, name)
+    except AttributeError as error:
+        raise TraceError(f"AttributeError: {error}") from None
+    return value
+
+
+def _call(tracer: Tracer, node: ast.Call) -> Value:
+    function = tracer.evaluate(node.func)
+    args = _items(tracer, node.args)
+    kwargs: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = tracer.evaluate(keyword.value)
+        kwargs.update(value if keyword.arg is None else {keyword.arg: value})
+    return call(tracer, function, args, kwargs)
+
+
+def _lambda(tracer: Tracer, node: ast.Lambda) -> Value:
+    return Closure.of(tracer, node)
+
+
+def _starred(tracer: Tracer, node: ast.Starred) -> Value:
+    raise TraceError("* can stand in a call or in a tuple only")
+
+
+def _named(tracer: Tracer, node: ast.NamedExpr) -> Value:
+    value = tracer.evaluate(node.value)
+    tracer.bind(node.target.id, value)
+    return tracer.read(node.target.id)
+
+
+EXPRESSIONS.update(
+    {
+        ast.Constant: _constant,
+        ast.Name: _name,
+        ast.BinOp: _bin_op,
+        ast.UnaryOp: _unary_op,
+        ast.Compare: _compare,
+        ast.BoolOp: _bool_op,
+        ast.IfExp: _if_exp,
+        ast.Tuple: _tuple,
+        ast.List: _list,
+        ast.Slice: _slice,
+        ast.JoinedStr: _joined,
+        ast.FormattedValue: _formatted,
+        ast.Subscript: _subscript,
+        ast.Attribute: _attribute,
+        ast.Call: _call,
+        ast.Lambda: _lambda,
+        ast.Starred: _starred,
+        ast.NamedExpr: _named,
+    }
+)
+CONDITIONS.update({ast.BoolOp: _bool_condition})
+
+__all__ = ["Builder", "attribute", "binary", "compare", "python", "subscript", "types"]

@@ -1,0 +1,288 @@
+"""What the names directly under `T`, and who-am-I names under `T.cuda`, do while tracing. Instructions stand in `instructions`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from warpjit.errors import TraceError
+from warpjit.frontend import arithmetic, memory
+from warpjit.frontend.addresses import static_int
+from warpjit.frontend.calls import BUILTINS, INTRINSICS, convert
+from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
+from warpjit.frontend.language.types import as_dtype
+from warpjit.frontend.loops import Unrolled, runtime_range
+from warpjit.frontend.tracer import Tracer
+from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
+from warpjit.ir import dtypes
+from warpjit.ir.dtypes import DType
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Allocate, Assume, Launch, Registers, SharedBuffer
+from warpjit.isa.target import MAX_THREADS
+from warpjit.layout import ComposeLayout, S, TileLayout
+
+# ---- entry --------------------------------------------------------------------------------------------------
+
+
+def _extents(value: Value, what: str, item: Callable[[Value], Any]) -> tuple[Any, Any, Any]:
+    parts = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if not 1 <= len(parts) <= 3:
+        raise TraceError(f"{what}: expected one to three sizes but got {len(parts)}")
+    sizes = [item(part) for part in parts]
+    return tuple([*sizes, 1, 1][:3])  # type: ignore[return-value]
+
+
+def _positive(what: str) -> Callable[[Value], int]:
+    def check(value: Value) -> int:
+        if isinstance(value, Scalar | bool | float):
+            raise TraceError(f"{what} must be ints that are known while tracing, but got {arithmetic.describe(value)}")
+        size = static_int(value, what)
+        if size < 1:
+            raise TraceError(f"{what}: expected positive sizes but got {size}")
+        return size
+
+    return check
+
+
+def _grid(tracer: Tracer) -> Callable[[Value], Any]:
+    def check(value: Value) -> Any:
+        if isinstance(value, bool | float) or isinstance(value, Scalar) and not value.dtype.is_int:
+            raise TraceError(f"grid: expected integers but got {arithmetic.describe(value)}")
+        if isinstance(value, int) and value < 0:
+            raise TraceError(f"grid: expected sizes of 0 or more but got {value}")
+        return tracer.plan(value)
+
+    return check
+
+
+def device_entry(tracer: Tracer, *, launch: Value, attributes: Value = None) -> None:
+    if tracer.launch is not None:
+        raise TraceError("T.device_entry is called twice")
+    if tracer.scope.inlined or tracer.loop_frames:
+        raise TraceError("T.device_entry must stand in the kernel itself, outside of loops and branches")
+    if not isinstance(launch, LaunchConfig):
+        raise TraceError(f"launch: expected T.cuda.LaunchConfig(...) but got {arithmetic.describe(launch)}")
+    given = attributes or KernelAttributes()
+    if not isinstance(given, KernelAttributes):
+        raise TraceError(f"attributes: expected T.cuda.KernelAttributes(...) but got {arithmetic.describe(attributes)}")
+    block = _extents(launch.block, "block", _positive("block"))
+    if block[0] * block[1] * block[2] > MAX_THREADS:
+        raise TraceError(f"block {block} has {block[0] * block[1] * block[2]} threads: a CTA has at most {MAX_THREADS}")
+    cluster = _extents(launch.cluster, "cluster", _positive("cluster"))
+    grid = _extents(launch.grid, "grid", _grid(tracer))
+    for size, part in zip(grid, cluster, strict=True):
+        if isinstance(size, int) and size % part:
+            raise TraceError(f"grid {grid} does not divide into clusters of {cluster}")
+    if given.max_registers is not None and given.min_blocks_per_sm is not None:
+        raise TraceError("attributes: give max_registers or min_blocks_per_sm, not both")
+    if given.max_registers is not None and not 16 <= given.max_registers <= 255:
+        raise TraceError(f"max_registers: expected 16 to 255 but got {given.max_registers}")
+    tracer.launch = Launch(grid, block, cluster, given.max_registers, given.min_blocks_per_sm)
+    tracer.builder.thread_params = tuple(zip(("ntid_x", "ntid_y", "ntid_z"), block, strict=True))
+    tracer.builder.host = False
+
+
+# ---- who am I -------------------------------------------------------------------------------------------------
+
+
+def _axis(axis: Value) -> int:
+    if axis not in ("x", "y", "z"):
+        raise TraceError(f'expected an axis "x", "y" or "z" but got {axis!r}')
+    return "xyz".index(axis)
+
+
+def _register(
+    tracer: Tracer, register: str, hint: str, top: int | None, uniformity: Uniformity
+) -> Scalar:
+    """A special register of range 0 to top."""
+    tracer.require_device(f"T.cuda.{hint}")
+    if top == 0:
+        return tracer.builder.integer(dtypes.int32, Linear())
+    return tracer.builder.special(register, hint, Facts(0, top, 1, uniformity))
+
+
+def _launch(tracer: Tracer, what: str) -> Launch:
+    tracer.require_device(what)
+    assert tracer.launch is not None
+    return tracer.launch
+
+
+def lane_id(tracer: Tracer) -> Scalar:
+    return _register(tracer, "laneid", "lane", 31, Uniformity.LANE)
+
+
+def warp_id(tracer: Tracer) -> Scalar:
+    warps = (_launch(tracer, "T.cuda.warp_id").threads + 31) // 32
+    return _register(tracer, "warp", "warp", warps - 1, Uniformity.WARP)
+
+
+def thread_idx(tracer: Tracer, axis: Value = "x") -> Scalar:
+    extent = _launch(tracer, "T.cuda.thread_idx").block[_axis(axis)]
+    return _register(tracer, f"tid.{axis}", f"thread_{axis}", extent - 1, Uniformity.LANE)
+
+
+def block_idx(tracer: Tracer, axis: Value = "x") -> Scalar:
+    size = _launch(tracer, "T.cuda.block_idx").grid[_axis(axis)]
+    top = max(size - 1, 0) if isinstance(size, int) else (1 << 31) - 2 if axis == "x" else 65534
+    return _register(tracer, f"ctaid.{axis}", f"block_{axis}", top, Uniformity.CTA)
+
+
+def block_dim(tracer: Tracer, axis: Value = "x") -> int:
+    return _launch(tracer, "T.cuda.block_dim").block[_axis(axis)]
+
+
+def grid_dim(tracer: Tracer, axis: Value = "x") -> Value:
+    size = _launch(tracer, "T.cuda.grid_dim").grid[_axis(axis)]
+    if isinstance(size, int):
+        return size
+    top = (1 << 31) - 1 if axis == "x" else 65535
+    return tracer.builder.special(f"nctaid.{axis}", f"grid_{axis}", Facts(1, top, 1, Uniformity.GRID))
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------
+
+
+def _shape(shape: Value, what: str) -> tuple[int, ...]:
+    parts = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    sizes = tuple(static_int(part, f"the shape of {what}") for part in parts)
+    if not sizes or min(sizes) < 1:
+        raise TraceError(f"{what}: expected positive extents but got {sizes}")
+    return sizes
+
+
+def _layout(layout: Value, shape: tuple[int, ...], what: str) -> TileLayout | ComposeLayout:
+    if layout == "default":
+        return TileLayout(S[shape])
+    if not isinstance(layout, TileLayout | ComposeLayout):
+        raise TraceError(f'{what}: expected layout="default" or a layout but got {layout!r}')
+    count = 1
+    for extent in shape:
+        count *= extent
+    if layout.size() != count:
+        raise TraceError(f"{what}: {layout!r} places {layout.size()} elements, but the shape {shape} has {count}")
+    layout.check_well_formed()
+    return layout
+
+
+def alloc_shared(
+    tracer: Tracer, shape: Value, dtype: Value = "float32", *, layout: Value = "default", align: Value = None
+) -> TensorValue:
+    tracer.require_device("T.alloc_shared")
+    sizes, element = _shape(shape, "T.alloc_shared"), as_dtype(dtype)
+    placed = _layout(layout, sizes, "T.alloc_shared")
+    if any(axis.kind == "thread" for axis in placed.axes):
+        raise TraceError(f"T.alloc_shared: {placed!r} has thread axes, but shared memory belongs to the whole CTA")
+    least = 16
+    if isinstance(placed, ComposeLayout):
+        least = max(least, placed.period * element.bytes)
+    alignment = least if align is None else static_int(align, "align")
+    if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
+        raise TraceError(f"T.alloc_shared: expected align to be a power of two up to 1024 but got {alignment}")
+    name = tracer.builder.unique(tracer.hint or "shared")
+    buffer = SharedBuffer(name, placed.span("m") * element.bytes, max(alignment, element.bytes))
+    tracer.shared.append(buffer)
+    return TensorValue(name, element, sizes, buffer, placed, align=buffer.align, loc=tracer.builder.loc)
+
+
+def alloc_local(tracer: Tracer, shape: Value, dtype: Value = "float32", *, layout: Value = "default") -> TensorValue:
+    tracer.require_device("T.alloc_local")
+    sizes, element = _shape(shape, "T.alloc_local"), as_dtype(dtype)
+    if element is dtypes.mbarrier:
+        raise TraceError("T.alloc_local: mbarriers live in shared memory")
+    return registers_tensor(tracer, sizes, element, _layout(layout, sizes, "T.alloc_local"), tracer.hint or "local")
+
+
+def registers_tensor(
+    tracer: Tracer, shape: tuple[int, ...], element: DType, layout: TileLayout | ComposeLayout, hint: str
+) -> TensorValue:
+    """A local tensor: as many registers as the layout's register axis spans."""
+    word = element if element.bits >= 32 else dtypes.uint32
+    count = -(-layout.span("m") * element.bits // word.bits)
+    if count > 1024:
+        raise TraceError(f"{hint} needs {count} registers of a thread: there are at most 255")
+    registers = Registers(tracer.builder.unique(hint), word, count)
+    tracer.builder.emit(Allocate(registers, loc=tracer.builder.loc))
+    return TensorValue(registers.name, element, shape, registers, layout, align=element.bytes, loc=tracer.builder.loc)
+
+
+# ---- scalars --------------------------------------------------------------------------------------------------
+
+
+def assume(tracer: Tracer, condition: Value) -> None:
+    if not isinstance(condition, Scalar):
+        if not condition:
+            raise TraceError("T.assume: the condition is false")
+        return
+    truth = arithmetic.truth(tracer.builder, condition)
+    tracer.builder.refine(truth.refines[0])
+    if not tracer.builder.host:
+        tracer.builder.emit(Assume(tracer.builder.atom(truth), loc=tracer.builder.loc))
+
+
+def unroll(tracer: Tracer, *args: Value) -> Unrolled:
+    if len(args) == 1 and not isinstance(args[0], int | Scalar):
+        return Unrolled(tuple(args[0]))
+    numbers = [static_int(arg, "an argument of T.unroll") for arg in args]
+    return Unrolled(range(*numbers))
+
+
+def cdiv(tracer: Tracer, a: Value, b: Value) -> Value:
+    if isinstance(a, int) and isinstance(b, int):
+        if b <= 0:
+            raise TraceError(f"T.cdiv: expected a positive divisor but got {b}")
+        return -(-a // b)
+    return arithmetic.ceiling_division(tracer.builder, a, b)
+
+
+def _two(op: str, static: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+    def run(tracer: Tracer, a: Value, b: Value) -> Value:
+        return static(a, b) if is_number(a) and is_number(b) else arithmetic.binary(tracer.builder, op, a, b)
+
+    return run
+
+
+def _one(op: str) -> Callable[..., Value]:
+    def run(tracer: Tracer, a: Value) -> Value:
+        return abs(a) if op == "abs" and is_number(a) else arithmetic.unary(tracer.builder, op, tracer.scalar(a))
+
+    return run
+
+
+def fma(tracer: Tracer, a: Value, b: Value, c: Value) -> Value:
+    if not any(isinstance(x, Scalar) for x in (a, b, c)):
+        raise TraceError("T.fma: at least one operand must be a device value")
+    return arithmetic.fused_multiply_add(tracer.builder, a, b, c)
+
+
+def cast(tracer: Tracer, value: Value, dtype: Value) -> Value:
+    return convert(tracer, value, as_dtype(dtype))
+
+
+def reinterpret(tracer: Tracer, value: Value, dtype: Value) -> Value:
+    return memory.bitcast(tracer.builder, tracer.scalar(value), as_dtype(dtype))
+
+
+INTRINSICS.update(
+    {
+        "T.device_entry": device_entry,
+        "T.alloc_shared": alloc_shared,
+        "T.alloc_local": alloc_local,
+        "T.assume": assume,
+        "T.unroll": unroll,
+        "T.cdiv": cdiv,
+        "T.min": _two("min", min),
+        "T.max": _two("max", max),
+        "T.abs": _one("abs"),
+        "T.sqrt": _one("sqrt"),
+        "T.fma": fma,
+        "T.cast": cast,
+        "T.reinterpret": reinterpret,
+        "T.cuda.lane_id": lane_id,
+        "T.cuda.warp_id": warp_id,
+        "T.cuda.thread_idx": thread_idx,
+        "T.cuda.block_idx": block_idx,
+        "T.cuda.block_dim": block_dim,
+        "T.cuda.grid_dim": grid_dim,
+    }
+)
+BUILTINS[range] = lambda tracer, *args: runtime_range(tracer, args)

@@ -1,0 +1,487 @@
+"""`for` and `while`.
+
+A `for` over `range` is a loop on the device. Names that an iteration may read before it assigns them, or that are
+read after the loop, live in typed locals which each iteration assigns where it ends. What is assumed of them is
+first what held before the loop; where an iteration breaks the assumption, the attempt is dropped and the body is
+traced again on a weaker one. A range known while tracing is expanded instead when a value that derives from its
+variable must be static; `T.unroll` and any other static iterable are always expanded.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from warpjit.errors import TraceError
+from warpjit.frontend import arithmetic, merge
+from warpjit.frontend.addresses import NeedsStatic
+from warpjit.frontend.merge import Bound
+from warpjit.frontend.targets import assign
+from warpjit.frontend.tracer import STATEMENTS, Edge, ExpandedFrame, LoopFrame, Tracer, widen
+from warpjit.frontend.values import Linear, Poison, Scalar, Unbound, Value
+from warpjit.ir import dtypes
+from warpjit.ir import facts as fact
+from warpjit.ir.dtypes import DType
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Assign, Break, Const, Continue, Declare, For, Local, Node, While
+
+MAX_EXPANDED = 4096
+MAX_ATTEMPTS = 4
+
+
+@dataclass(frozen=True)
+class Range:
+    """The arguments of `range`: ints or integer scalars; the step is static and not zero."""
+
+    start: int | Scalar
+    stop: int | Scalar
+    step: int
+
+    @property
+    def static(self) -> range | None:
+        if isinstance(self.start, int) and isinstance(self.stop, int):
+            return range(self.start, self.stop, self.step)
+        return None
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """`T.unroll(...)`: what it iterates over."""
+
+    items: Sequence[Value]
+
+
+def runtime_range(tracer: Tracer, args: Sequence[Value]) -> Range | range:
+    """`range(...)` with at least one device value."""
+    values = [value if isinstance(value, Scalar) else int(value) for value in args]
+    start, stop, step = {1: (0, *values[:1], 1), 2: (*values, 1), 3: tuple(values)}.get(len(values), (None, None, None))
+    if stop is None:
+        raise TraceError(f"range takes one to three integers but got {len(values)}")
+    for value in (start, stop, step):
+        if isinstance(value, Scalar) and not value.dtype.is_int:
+            raise TraceError(f"range takes integers but got a {value.dtype}")
+    if isinstance(step, Scalar):
+        step = arithmetic_static(step)
+    if step == 0:
+        raise TraceError("range: the step must not be zero")
+    return Range(start, stop, step)
+
+
+def arithmetic_static(step: Scalar) -> int:
+    if isinstance(step.static, int):
+        return int(step.static)
+    raise TraceError("the step of a range must be known while tracing")
+
+
+# ---- statements -----------------------------------------------------------------------------------------------
+
+
+def for_statement(tracer: Tracer, node: ast.For) -> None:
+    if node.orelse:
+        raise TraceError("for … else is not part of the language")
+    items = tracer.evaluate(node.iter)
+    if isinstance(items, Unrolled):
+        expand(tracer, node, items.items)
+    elif isinstance(items, range) and not tracer.builder.host:
+        _static_range(tracer, node, Range(items.start, items.stop, items.step))
+    elif isinstance(items, Range):
+        tracer.require_device("a loop over a runtime range")
+        device_for(tracer, node, items)
+    else:
+        expand(tracer, node, _iterable(items))
+
+
+def _iterable(items: Value) -> Sequence[Value]:
+    if isinstance(items, Scalar) or not isinstance(items, Iterable):
+        raise TraceError(f"{arithmetic.describe(items)} cannot be iterated over: expected range(...), T.unroll(...) or a tuple")
+    return tuple(items)
+
+
+def _static_range(tracer: Tracer, node: ast.For, items: Range) -> None:
+    """A device loop, unless a value that derives from the variable must be static."""
+    known = items.static
+    assert known is not None
+    if id(node) in tracer.expanded:
+        expand(tracer, node, known)
+        return
+    state = tracer.save()
+    tracer.attempts.add(id(node))
+    try:
+        device_for(tracer, node, items)
+        return
+    except NeedsStatic as need:
+        if id(node) not in need.loops:
+            raise
+    finally:
+        tracer.attempts.discard(id(node))
+    tracer.restore(state)
+    tracer.expanded.add(id(node))
+    expand(tracer, node, known)
+
+
+def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
+    """One copy of the body for each item."""
+    frame = ExpandedFrame(tracer.scope, len(tracer.builder.blocks))
+    tracer.loop_frames.append(frame)
+    try:
+        for item in items:
+            assign(tracer, node.target, item)
+            before = len(tracer.builder.block.nodes)
+            tracer.execute(node.body)
+            frame.nodes += len(tracer.builder.block.nodes) - before
+            if frame.nodes > MAX_EXPANDED:
+                raise TraceError(
+                    f"this loop was expanded to more than {MAX_EXPANDED:,} statements: make its range or its body smaller, "
+                    "or index registers with values that do not derive from its variable"
+                )
+            if tracer.terminated and frame.exit is None:
+                break  # a return, or a jump of a loop around this one
+            tracer.terminated = False
+            if frame.exit == "break":
+                break
+            frame.exit = None
+    finally:
+        tracer.loop_frames.remove(frame)
+
+
+def while_statement(tracer: Tracer, node: ast.While) -> None:
+    if node.orelse:
+        raise TraceError("while … else is not part of the language")
+    tracer.require_device("a while loop")
+    _settle(tracer, node, lambda frame: _while_body(tracer, node, frame))
+
+
+# ---- device loops -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Carried:
+    """One name that lives across iterations: its local (None until its type is known) and what is assumed of it."""
+
+    name: str
+    initial: Bound
+    local: Local | None
+    facts: Facts | None
+
+    @property
+    def starts_bound(self) -> bool:
+        return not isinstance(self.initial.value, Unbound)
+
+
+def _carried(tracer: Tracer, node: ast.For | ast.While) -> list[Carried]:
+    scope = tracer.scope
+    flow = scope.liveness
+    assigned = flow.assigned([node])
+    wanted = (assigned & flow.live_after(node)) | (assigned & flow.exposed(node) & scope.names.keys())
+    result = []
+    for name in sorted(wanted):
+        value = scope.names.get(name, Unbound(name, tracer.builder.loc))
+        if isinstance(value, Scalar):
+            value = tracer.fresh(value)
+        result.append(Carried(name, Bound(value, scope.bound.get(name, tracer.builder.loc)), None, None))
+    return result
+
+
+def _settle(tracer: Tracer, node: ast.For | ast.While, body: Callable[[LoopFrame], None]) -> None:
+    """Trace the loop until what was assumed of its carried names holds."""
+    names = _carried(tracer, node)
+    state = tracer.save()
+    assumed: dict[str, Facts] = {}
+    types: dict[str, DType] = {}
+    control = tracer.builder.control
+    for attempt in range(16):
+        frame = LoopFrame(tracer.scope, {}, control=control)
+        _begin(tracer, frame, names, assumed, types)
+        tracer.loop_frames.append(frame)
+        body(frame)
+        tracer.loop_frames.pop()
+        weaker = _check(frame, names, assumed, tracer.thresholds, attempt)
+        wider = frame.leaves if frame.leaves > frame.control else control
+        if not weaker and wider == control:
+            _end(tracer, frame, names)
+            return
+        for name, local in ((carried.name, carried.local) for carried in names):
+            if local is not None:
+                types[name] = local.dtype
+        assumed.update(weaker)
+        control = wider
+        loc = tracer.builder.loc
+        tracer.restore(state)
+        tracer.builder.loc = loc
+    raise AssertionError("the facts of a loop did not settle")
+
+
+def _begin(
+    tracer: Tracer, frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], types: dict[str, DType]
+) -> None:
+    """Declare the carried locals and give them their values from before the loop."""
+    builder, scope = tracer.builder, tracer.scope
+    for carried in names:
+        value = carried.initial.value
+        carried.local = None
+        if isinstance(value, Poison) or merge.number_type(value) is None:
+            continue
+        dtype = merge.number_type(value)
+        assert dtype is not None
+        initial = merge.lift(tracer, value, dtype)
+        carried.facts = assumed.get(carried.name, initial.facts).at(Uniformity.GRID)
+        carried.local = builder.local(carried.name, dtype, carried.facts, initial.loops)
+        builder.emit(Declare(carried.local, loc=builder.loc))
+        builder.emit(Assign(carried.local, builder.atom(initial), loc=builder.loc))
+        scope.names[carried.name] = builder.scalar_of(carried.local)
+    for carried in names:
+        frame.carried[carried.name] = carried
+        if not carried.starts_bound and carried.name in types:
+            carried.facts = assumed[carried.name]
+            carried.local = builder.local(carried.name, types[carried.name], carried.facts)
+            builder.emit(Declare(carried.local, loc=builder.loc))
+
+
+def leave(tracer: Tracer, frame: LoopFrame, edges: list[Edge]) -> None:
+    """Control reaches the end of an iteration, a `continue` or a `break`: assign the carried locals."""
+    scope = tracer.scope
+    values: dict[str, Scalar] = {}
+    pairs: list[tuple[Local, Scalar]] = []
+    for name, carried in frame.carried.items():
+        value = scope.names.get(name, Unbound(name, tracer.builder.loc))
+        if isinstance(value, Poison | Unbound):
+            continue
+        here = Bound(value, scope.bound.get(name, tracer.builder.loc))
+        if carried.local is None:
+            _first_value(tracer, frame, carried, here)
+            if carried.local is None:
+                continue
+        dtype = merge.meeting_type(tracer, name, [_as_bound(tracer, carried), here], tracer.builder.loc)
+        scalar = merge.lift(tracer, value, dtype)
+        if isinstance(value, Scalar):
+            scalar = tracer.fresh(value)
+        values[name] = scalar
+        pairs.append((carried.local, scalar))
+    merge.assign_all(tracer, pairs)
+    edges.append(Edge(values, tracer.builder.control))
+
+
+def _as_bound(tracer: Tracer, carried: Carried) -> Bound:
+    assert carried.local is not None
+    return Bound(tracer.builder.scalar_of(carried.local), carried.initial.loc)
+
+
+def _first_value(tracer: Tracer, frame: LoopFrame, carried: Carried, here: Bound) -> None:
+    """A name without a value before the loop, or with one that is no number: what an iteration leaves in it."""
+    if carried.starts_bound and merge.same(carried.initial.value, here.value):
+        return
+    if carried.starts_bound:
+        merge.meeting_type(tracer, carried.name, [carried.initial, here], tracer.builder.loc)
+        return
+    dtype = merge.number_type(here.value)
+    if dtype is None:
+        merge.meeting_type(tracer, carried.name, [here], tracer.builder.loc)
+        return
+    carried.facts = Facts(0, 0, 0, Uniformity.STATIC) if dtype.is_int or dtype.is_bool else Facts(uniformity=Uniformity.STATIC)
+    carried.local = tracer.builder.local(carried.name, dtype, carried.facts)
+
+
+def _check(
+    frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], thresholds: set[int], attempt: int
+) -> dict[str, Facts]:
+    """Assumptions that an iteration broke, weakened."""
+    weaker: dict[str, Facts] = {}
+    for carried in names:
+        if carried.local is None or carried.facts is None:
+            continue
+        seen = [edge.values[carried.name].facts for edge in [*frame.edges, *frame.breaks] if carried.name in edge.values]
+        new = carried.facts
+        for facts in seen:
+            new = new.join(facts)
+        late = not carried.starts_bound and carried.name not in assumed
+        if new == carried.facts and not late:
+            continue
+        limits = fact.of_type(carried.local.dtype)
+        if attempt < MAX_ATTEMPTS:
+            weaker[carried.name] = (_joined(seen) if late else widen(carried.facts, new, thresholds)).meet(limits)
+        else:
+            weaker[carried.name] = fact.of_type(carried.local.dtype, new.uniformity)
+    return weaker
+
+
+def _joined(seen: list[Facts]) -> Facts:
+    result = seen[0]
+    for facts in seen[1:]:
+        result = result.join(facts)
+    return result.at(Uniformity.GRID)
+
+
+def _end(tracer: Tracer, frame: LoopFrame, names: list[Carried]) -> None:
+    """After the loop: carried names are their locals; lanes that left at different times may differ."""
+    builder, scope = tracer.builder, tracer.scope
+    for carried in names:
+        if carried.local is None:
+            continue
+        facts = carried.facts.at(frame.control) if carried.facts else Facts()
+        builder.facts[carried.local] = facts
+        scalar = builder.scalar_of(carried.local)
+        edges = [*frame.edges, *frame.breaks]
+        certain = carried.starts_bound or frame.runs and all(carried.name in edge.values for edge in edges)
+        scope.names[carried.name] = scalar if certain else Unbound(carried.name, builder.loc)
+        scope.bound[carried.name] = builder.loc
+    builder.control = max(builder.control, tracer.returned)
+    builder.refine(frame.after)
+
+
+# ---- for --------------------------------------------------------------------------------------------------------
+
+
+def device_for(tracer: Tracer, node: ast.For, items: Range) -> None:
+    if not isinstance(node.target, ast.Name):
+        raise TraceError("the variable of a loop over range must be a name")
+    loc = tracer.builder.loc
+    counted = _count(tracer, items)
+
+    def body(frame: LoopFrame) -> None:
+        tracer.builder.loc = loc
+        _for_body(tracer, node, items, counted, frame)
+
+    _settle(tracer, node, body)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How the loop runs: its own variable from start to stop by step; `scale`: the user's is start + scale · it."""
+
+    start: Scalar
+    stop: Scalar
+    step: int
+    origin: Scalar | None = None
+    scale: int = 1
+
+
+def _count(tracer: Tracer, items: Range) -> Counted:
+    """A loop whose variable cannot overflow: the user's own, or else a counter of iterations."""
+    builder = tracer.builder
+    start, stop = arithmetic.common(builder, items.start, items.stop) if items.static is None else (
+        arithmetic.natural(builder, items.start),
+        arithmetic.natural(builder, items.stop),
+    )
+    last = start.dtype.max if items.step > 0 else start.dtype.min
+    end = stop.facts.hi if items.step > 0 else stop.facts.lo
+    if end is not None and (end + items.step - 1 <= last if items.step > 0 else end + items.step + 1 >= last):
+        return Counted(start, stop, items.step)
+    wide = [arithmetic.convert(builder, value, dtypes.int64) for value in (start, stop)]
+    span = arithmetic.binary(builder, "sub", wide[1], wide[0])
+    trips = arithmetic.binary(builder, "max", arithmetic.ceiling_division(builder, span, items.step) if items.step > 0 else
+                              arithmetic.ceiling_division(builder, arithmetic.binary(builder, "sub", 0, span), -items.step), 0)
+    zero = builder.integer(dtypes.int64, Linear())
+    return Counted(zero, trips, 1, start, items.step)
+
+
+def _variable_facts(counted: Counted) -> Facts:
+    start, stop, step = counted.start.facts, counted.stop.facts, counted.step
+    multiple = fact.add(start, fact.of_constant(step)).multiple
+    uniformity = max(start.uniformity, stop.uniformity)
+    if step > 0:
+        hi = None if stop.hi is None else stop.hi - 1
+        if start.constant is not None and stop.constant is not None and stop.constant > start.constant:
+            hi = range(start.constant, stop.constant, step)[-1]
+        return Facts(start.lo, hi, multiple, uniformity)
+    return Facts(None if stop.lo is None else stop.lo + 1, start.hi, multiple, uniformity)
+
+
+def _runs(counted: Counted) -> bool:
+    """Whether the first iteration is sure to happen."""
+    start, stop = counted.start.facts, counted.stop.facts
+    if counted.step > 0:
+        return start.hi is not None and stop.lo is not None and start.hi < stop.lo
+    return start.lo is not None and stop.hi is not None and start.lo > stop.hi
+
+
+def _for_body(tracer: Tracer, node: ast.For, items: Range, counted: Counted, frame: LoopFrame) -> None:
+    builder = tracer.builder
+    assert isinstance(node.target, ast.Name)
+    name = node.target.id
+    facts = _variable_facts(counted)
+    outer = builder.control
+    frame.control = max(frame.control, facts.uniformity)
+    frame.runs = _runs(counted)
+    loops = counted.start.loops | counted.stop.loops
+    if items.static is not None:
+        loops |= {id(node)}
+    start, stop = builder.atom(counted.start), builder.atom(counted.stop)
+    variable = builder.local(name, counted.start.dtype, facts, loops)
+    builder.open()
+    builder.control = frame.control
+    value = builder.scalar_of(variable)
+    if counted.origin is not None:
+        offset = arithmetic.binary(builder, "mul", value, counted.scale)
+        wide = arithmetic.binary(builder, "add", arithmetic.convert(builder, counted.origin, dtypes.int64), offset)
+        value = arithmetic.convert(builder, wide, counted.origin.dtype)
+    tracer.scope.names[name] = value
+    tracer.scope.bound[name] = builder.loc
+    nodes = _iteration(tracer, node.body, frame)
+    builder.control = outer
+    builder.emit(For(variable, start, stop, counted.step, nodes, frame.control, loc=builder.loc))
+
+
+def _iteration(tracer: Tracer, body: Sequence[ast.stmt], frame: LoopFrame) -> tuple[Node, ...]:
+    """The statements of one iteration, in the block that is open."""
+    loc = tracer.builder.loc
+    tracer.execute(body)
+    tracer.builder.loc = loc
+    if not tracer.terminated:
+        leave(tracer, frame, frame.edges)
+    tracer.terminated = False
+    return tracer.builder.close()
+
+
+def _while_body(tracer: Tracer, node: ast.While, frame: LoopFrame) -> None:
+    builder, loc = tracer.builder, tracer.scope.loc(node)
+    builder.loc = loc
+    outer = builder.control
+    builder.open()
+    builder.control = frame.control
+    test = tracer.condition(node.test)
+    builder.loc = loc
+    if not isinstance(test, Scalar) and not test:
+        builder.close()
+        builder.control = outer
+        return
+    condition = arithmetic.truth(builder, test)
+    frame.leaves = max(frame.leaves, condition.uniformity)
+    frame.control = max(frame.control, condition.uniformity)
+    atom = builder.atom(condition) if isinstance(test, Scalar) else Const(True, dtypes.bool_)
+    head_block = builder.blocks[-1]
+    head = tuple(head_block.nodes)
+    builder.open(condition.refines[0])
+    builder.control = frame.control
+    nodes = _iteration(tracer, node.body, frame)
+    builder.blocks.pop()
+    builder.control = outer
+    builder.emit(While(head, atom, nodes, frame.control, loc=loc))
+    frame.after = () if frame.breaks else condition.refines[1]
+
+
+# ---- leaving ----------------------------------------------------------------------------------------------------
+
+
+def _jump(kind: str) -> Callable[[Tracer, ast.stmt], None]:
+    def run(tracer: Tracer, node: ast.stmt) -> None:
+        if not tracer.loop_frames:
+            raise TraceError(f"{kind} outside of a loop")
+        frame = tracer.loop_frames[-1]
+        if isinstance(frame, ExpandedFrame):
+            if len(tracer.builder.blocks) != frame.depth:
+                raise TraceError(f"{kind} under a runtime condition in an expanded loop: write it as a loop over range")
+            frame.exit = kind
+        else:
+            leave(tracer, frame, frame.breaks if kind == "break" else frame.edges)
+            frame.leaves = max(frame.leaves, tracer.builder.control)
+            tracer.builder.emit((Break if kind == "break" else Continue)(loc=tracer.builder.loc))
+        tracer.terminated = True
+
+    return run
+
+
+STATEMENTS[ast.For] = for_statement
+STATEMENTS[ast.While] = while_statement
+STATEMENTS[ast.Break] = _jump("break")
+STATEMENTS[ast.Continue] = _jump("continue")

@@ -1,0 +1,186 @@
+"""Element loads and stores, of memory and of registers. One element each: nothing is widened silently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpjit.errors import TraceError
+from warpjit.frontend import arithmetic
+from warpjit.frontend.addresses import Index, address, alignment, atom, register, shown, static_int
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
+from warpjit.ir import dtypes
+from warpjit.ir import facts as fact
+from warpjit.ir.facts import Uniformity
+from warpjit.ir.nodes import Address, Const, Op, Registers, Slot
+from warpjit.isa.memory import LOAD, STORE
+from warpjit.isa.scalar import BITCAST, EXTRACT, INSERT, MOVE, PACK64, UNPACK64
+
+
+def indices(tensor: TensorValue, items: tuple[Value, ...]) -> tuple[Index, ...]:
+    """The items of a subscript as coordinates. TraceError: not integers, negative, wrong rank."""
+    if len(items) != len(tensor.shape):
+        raise TraceError(f"{tensor.name} has shape {shown(tensor.shape)}, but got {len(items)} indices")
+    result: list[Index] = []
+    for axis, item in enumerate(items):
+        if isinstance(item, Scalar):
+            if not item.dtype.is_int:
+                raise TraceError(f"index {axis} of {tensor.name} is a {item.dtype}: expected an integer")
+            result.append(item)
+            continue
+        index = static_int(item, f"index {axis} of {tensor.name}")
+        if index < 0:
+            raise TraceError(f"index {index} of axis {axis} of {tensor.name} is negative: indices count from the start")
+        result.append(index)
+    return tuple(result)
+
+
+def _uniformity(builder: Builder, place: Address) -> Uniformity:
+    """Who reads the same element: those who agree on the address."""
+    offset = place.offset
+    if offset is None or isinstance(offset, Const):
+        base = Uniformity.GRID
+    else:
+        base = builder.facts_of(offset).uniformity  # type: ignore[arg-type]
+    return max(base, Uniformity.CTA if place.buffer.space == "shared" else Uniformity.GRID)
+
+
+def load(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Scalar:
+    """The value of one element, taken now."""
+    if tensor.dtype is dtypes.mbarrier:
+        raise TraceError(f"{tensor.name} holds mbarriers: give its address, {tensor.name}.ptr(i), to an instruction")
+    if isinstance(tensor.base, Registers):
+        return _read(builder, tensor, register(tensor, coordinates))
+    place = address(builder, tensor, coordinates)
+    row = LOAD[tensor.space, tensor.dtype.name]
+    facts = fact.of_type(tensor.dtype, _uniformity(builder, place))
+    local = builder.local("v", tensor.dtype, facts)
+    builder.issue(row, (local, place))
+    return builder.scalar_of(local)
+
+
+def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...], value: Value) -> None:
+    """`tensor[coordinates] = value`; the value is converted to the element type."""
+    if tensor.dtype is dtypes.mbarrier:
+        raise TraceError(f"{tensor.name} holds mbarriers: they change through mbarrier instructions only")
+    if not isinstance(value, Scalar) and not is_number(value):
+        raise TraceError(f"expected a number to store in {tensor.name} but got {arithmetic.describe(value)}")
+    scalar = (
+        arithmetic.convert(builder, value, tensor.dtype)
+        if isinstance(value, Scalar)
+        else arithmetic.literal(builder, value, tensor.dtype)
+    )
+    if isinstance(tensor.base, Registers):
+        _write(builder, tensor, register(tensor, coordinates), scalar)
+        return
+    place = address(builder, tensor, coordinates)
+    builder.issue(STORE[tensor.space, tensor.dtype.name], (place, builder.atom(scalar)))
+
+
+def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> Pointer:
+    """`t.ptr(i, j)`: the address of an element; without indices that of the first."""
+    if isinstance(tensor.base, Registers):
+        raise TraceError(f"{tensor.name} is in registers: it has no address")
+    coordinates = indices(tensor, items or (0,) * len(tensor.shape))
+    place = address(builder, tensor, coordinates)
+    return Pointer(place, tensor, alignment(builder, tensor, coordinates))
+
+
+# ---- registers ------------------------------------------------------------------------------------------
+
+
+def _slot(tensor: TensorValue, element: int) -> tuple[Slot, int]:
+    """The word of an element, and the element's number in it."""
+    assert isinstance(tensor.base, Registers)
+    bit = element * tensor.dtype.bits
+    word = tensor.base.word.bits
+    return Slot(tensor.base, bit // word), bit % word // tensor.dtype.bits
+
+
+def _take(builder: Builder, slot: Slot) -> Scalar:
+    """The present value of a register: never shared with an earlier reading."""
+    local = builder.local("r", slot.dtype, fact.of_type(slot.dtype))
+    builder.emit(Op(MOVE[slot.dtype.name], (local, slot), control=builder.control, loc=builder.loc))
+    return builder.scalar_of(local)
+
+
+def _put(builder: Builder, slot: Slot, value: Scalar) -> None:
+    word = bitcast(builder, value, slot.dtype)
+    builder.issue(MOVE[slot.dtype.name], (slot, builder.atom(word)))
+
+
+def bitcast(builder: Builder, value: Scalar, dtype: dtypes.DType) -> Scalar:
+    """The same bits as another type of the same width."""
+    if value.dtype == dtype:
+        return value
+    if value.dtype.bits != dtype.bits:
+        raise TraceError(f"the bits of a {value.dtype} are not those of a {dtype}: the widths differ")
+    row = BITCAST[dtype.name, value.dtype.name]
+    return builder.operate(row, (builder.atom(value),), fact.of_type(dtype, value.uniformity), loops=value.loops)
+
+
+def _read(builder: Builder, tensor: TensorValue, element: int) -> Scalar:
+    slot, part = _slot(tensor, element)
+    bits = tensor.dtype.bits
+    if bits > slot.dtype.bits:  # two words make one element
+        low, high = (bitcast(builder, _take(builder, Slot(slot.registers, slot.index + i)), dtypes.uint32) for i in (0, 1))
+        wide = builder.operate(PACK64, (builder.atom(low), builder.atom(high)), fact.of_type(dtypes.uint64))
+        return bitcast(builder, wide, tensor.dtype)
+    word = _take(builder, slot)
+    if bits == slot.dtype.bits:
+        return bitcast(builder, word, tensor.dtype)
+    if slot.dtype.bits == 64:
+        return _half(builder, tensor, word, part)
+    whole = bitcast(builder, word, dtypes.uint32)
+    piece = _extract(builder, whole, bits, part)
+    return bitcast(builder, piece, tensor.dtype)
+
+
+def _half(builder: Builder, tensor: TensorValue, word: Scalar, part: int) -> Scalar:
+    """An element of at most 32 bits of a 64-bit word."""
+    per_half = 32 // tensor.dtype.bits
+    halves = _halves(builder, word)
+    piece = halves[part // per_half]
+    return bitcast(builder, _extract(builder, piece, tensor.dtype.bits, part % per_half), tensor.dtype)
+
+
+def _halves(builder: Builder, word: Scalar) -> tuple[Scalar, Scalar]:
+    low, high = (builder.local(name, dtypes.uint32, fact.of_type(dtypes.uint32)) for name in ("low", "high"))
+    builder.issue(UNPACK64, (low, high, builder.atom(bitcast(builder, word, dtypes.uint64))))
+    return builder.scalar_of(low), builder.scalar_of(high)
+
+
+def _extract(builder: Builder, word: Scalar, bits: int, part: int) -> Scalar:
+    if bits == 32:
+        return word
+    narrow = dtypes.dtype(f"uint{bits}")
+    return builder.operate(EXTRACT[bits], (builder.atom(word), None), fact.of_type(narrow), params=(("index", part),))  # type: ignore[arg-type]
+
+
+def _write(builder: Builder, tensor: TensorValue, element: int, value: Scalar) -> None:
+    slot, part = _slot(tensor, element)
+    bits = tensor.dtype.bits
+    if bits == slot.dtype.bits:
+        _put(builder, slot, value)
+    elif bits > slot.dtype.bits:
+        for i, half in enumerate(_halves(builder, value)):
+            _put(builder, Slot(slot.registers, slot.index + i), half)
+    elif slot.dtype.bits == 64:
+        per_half = 32 // bits
+        halves = list(_halves(builder, _take(builder, slot)))
+        halves[part // per_half] = _insert(builder, halves[part // per_half], value, bits, part % per_half)
+        wide = builder.operate(PACK64, tuple(builder.atom(half) for half in halves), fact.of_type(dtypes.uint64))
+        _put(builder, slot, wide)
+    else:
+        whole = bitcast(builder, _take(builder, slot), dtypes.uint32)
+        _put(builder, slot, _insert(builder, whole, value, bits, part))
+
+
+def _insert(builder: Builder, word: Scalar, value: Scalar, bits: int, part: int) -> Scalar:
+    raw = bitcast(builder, value, dtypes.dtype(f"uint{bits}"))
+    if bits == 32:
+        return raw
+    operands: Any = (builder.atom(word), builder.atom(raw), None)
+    return builder.operate(INSERT[bits], operands, fact.of_type(dtypes.uint32), params=(("index", part),))
+
+

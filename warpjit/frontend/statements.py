@@ -1,0 +1,106 @@
+"""Simple statements: assignment in its forms, calls for their effect, nested functions, `pass` and `return`."""
+
+from __future__ import annotations
+
+import ast
+
+from warpjit.errors import TraceError
+from warpjit.frontend import memory
+from warpjit.frontend.calls import convert
+from warpjit.frontend.closure import Closure
+from warpjit.frontend.expressions import binary
+from warpjit.frontend.language.types import ScalarType
+from warpjit.frontend.targets import assign, element
+from warpjit.frontend.tracer import STATEMENTS, LoopFrame, Tracer
+from warpjit.ir.nodes import Return
+
+
+def _assign(tracer: Tracer, node: ast.Assign) -> None:
+    tracer.hint = next((target.id for target in node.targets if isinstance(target, ast.Name)), "")
+    value = tracer.evaluate(node.value)
+    tracer.hint = ""
+    for target in node.targets:
+        tracer.builder.loc = tracer.scope.loc(node)
+        assign(tracer, target, value)
+
+
+def _aug_assign(tracer: Tracer, node: ast.AugAssign) -> None:
+    """The target's parts are evaluated once, before the value."""
+    kind = type(node.op)
+    if isinstance(node.target, ast.Name):
+        old = tracer.evaluate(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+        value = tracer.evaluate(node.value)
+        tracer.builder.loc = tracer.scope.loc(node)
+        assign(tracer, node.target, binary(tracer, kind, old, value))
+        return
+    if not isinstance(node.target, ast.Subscript):
+        raise TraceError(f"{type(node.target).__name__} cannot be assigned to in a kernel")
+    owner, items = element(tracer, node.target)
+    place = memory.indices(owner, items)
+    old = memory.load(tracer.builder, owner, place)
+    value = tracer.evaluate(node.value)
+    tracer.builder.loc = tracer.scope.loc(node)
+    memory.store(tracer.builder, owner, place, binary(tracer, kind, old, value))
+
+
+def _ann_assign(tracer: Tracer, node: ast.AnnAssign) -> None:
+    """`x: T.int32 = 0` converts; any other annotation is only a note to the reader."""
+    if node.value is None:
+        return
+    kind = tracer.evaluate(node.annotation)
+    value = tracer.evaluate(node.value)
+    tracer.builder.loc = tracer.scope.loc(node)
+    assign(tracer, node.target, convert(tracer, value, kind.dtype) if isinstance(kind, ScalarType) else value)
+
+
+def _expression(tracer: Tracer, node: ast.Expr) -> None:
+    if isinstance(node.value, ast.Constant):
+        return  # a docstring or a comment in quotes
+    value = tracer.evaluate(node.value)
+    if not isinstance(node.value, ast.Call | ast.NamedExpr) and value is not None:
+        raise TraceError("this expression has no effect")
+
+
+def _pass(tracer: Tracer, node: ast.Pass) -> None:
+    return
+
+
+def _return(tracer: Tracer, node: ast.Return) -> None:
+    scope = tracer.scope
+    if scope.inlined:
+        value = None if node.value is None else tracer.evaluate(node.value)
+        if any(isinstance(frame, LoopFrame) and frame.scope is scope for frame in tracer.loop_frames):
+            raise TraceError("return inside a loop of a helper that runs on the device: assign a name and break instead")
+        scope.result = value
+        scope.names["return value"] = value
+        scope.bound["return value"] = tracer.builder.loc
+        tracer.terminated = True
+        return
+    if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        raise TraceError("a kernel returns nothing: write results into a tensor argument")
+    tracer.require_device("return")
+    tracer.returned = max(tracer.returned, tracer.builder.control)
+    for frame in tracer.loop_frames:
+        if isinstance(frame, LoopFrame):
+            frame.leaves = max(frame.leaves, tracer.builder.control)
+    tracer.builder.emit(Return(loc=tracer.builder.loc))
+    tracer.terminated = True
+
+
+def _function(tracer: Tracer, node: ast.FunctionDef) -> None:
+    if node.decorator_list:
+        raise TraceError(f"{node.name}: a function inside a kernel cannot have decorators")
+    tracer.bind(node.name, Closure.of(tracer, node))
+
+
+STATEMENTS.update(
+    {
+        ast.Assign: _assign,
+        ast.AugAssign: _aug_assign,
+        ast.AnnAssign: _ann_assign,
+        ast.Expr: _expression,
+        ast.Pass: _pass,
+        ast.Return: _return,
+        ast.FunctionDef: _function,
+    }
+)

@@ -1,0 +1,54 @@
+"""Assignment targets: names, tuples of targets, elements of tensors."""
+
+from __future__ import annotations
+
+import ast
+
+from warpjit.errors import TraceError
+from warpjit.frontend import memory
+from warpjit.frontend.tracer import Tracer
+from warpjit.frontend.values import TensorValue, Value
+
+
+def assign(tracer: Tracer, target: ast.expr, value: Value) -> None:
+    """`target = value`."""
+    if isinstance(target, ast.Name):
+        tracer.bind(target.id, value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(tracer, target.elts, value)
+    elif isinstance(target, ast.Subscript):
+        owner, items = element(tracer, target)
+        memory.store(tracer.builder, owner, memory.indices(owner, items), value)
+    else:
+        raise TraceError(f"{type(target).__name__} cannot be assigned to in a kernel")
+
+
+def element(tracer: Tracer, target: ast.Subscript) -> tuple[TensorValue, tuple[Value, ...]]:
+    """The tensor and the items of `tensor[items]` as a target, each evaluated once."""
+    owner = tracer.evaluate(target.value)
+    if not isinstance(owner, TensorValue):
+        raise TraceError(f"only elements of tensors can be assigned, not of {type(owner).__name__}")
+    tracer.require_device("a store")
+    index = tracer.evaluate(target.slice)
+    items = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(item, slice) for item in items):
+        raise TraceError(f"a slice of {owner.name} cannot be assigned: store element by element, or use an instruction")
+    return owner, items
+
+
+def _unpack(tracer: Tracer, targets: list[ast.expr], value: Value) -> None:
+    if not isinstance(value, tuple | list | range):
+        raise TraceError(f"expected a tuple to unpack into {len(targets)} names but got {type(value).__name__}")
+    stars = [index for index, target in enumerate(targets) if isinstance(target, ast.Starred)]
+    values = list(value)
+    if stars:
+        first = stars[0]
+        after = len(targets) - first - 1
+        if len(values) < len(targets) - 1:
+            raise TraceError(f"expected at least {len(targets) - 1} values to unpack but got {len(values)}")
+        middle = values[first : len(values) - after]
+        values = [*values[:first], middle, *values[len(values) - after :]]
+    if len(values) != len(targets):
+        raise TraceError(f"expected {len(targets)} values to unpack but got {len(values)}")
+    for target, item in zip(targets, values, strict=True):
+        assign(tracer, target.value if isinstance(target, ast.Starred) else target, item)

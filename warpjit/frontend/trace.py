@@ -1,0 +1,88 @@
+"""`trace`: one kernel, one specialisation, to the IR. All findings are raised together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from warpjit.errors import Finding, TraceError
+
+# The handler tables are filled by these modules.
+from warpjit.frontend import branches, expressions, instructions, intrinsics, loops, statements  # noqa: F401
+from warpjit.frontend.parameters import bind_parameters, kernel_parameters
+from warpjit.frontend.scope import Capture, Scope
+from warpjit.frontend.source import FunctionSource
+from warpjit.frontend.specialize import Specialization
+from warpjit.frontend.tracer import Settings, Tracer
+from warpjit.ir import nodes
+from warpjit.ir.nodes import Kernel, Local, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A kernel, and what it took from outside its source and arguments."""
+
+    kernel: Kernel
+    captures: tuple[Capture, ...]
+
+
+def trace(
+    source: FunctionSource, function: Callable[..., Any], specialization: Specialization, settings: Settings
+) -> Traced:
+    """The IR of `function` for these kinds of arguments. Raises TraceError with every finding."""
+    captures: dict[tuple[int, str], Capture] = {}
+    scope = Scope(source, function, captures=captures)
+    tracer = Tracer(scope, settings, captures)
+    tracer.builder.loc = source.loc()
+    arguments = bind_parameters(tracer.builder, tracer.sizes, specialization)
+    for name, value in arguments.names.items():
+        scope.names[name] = value
+        scope.bound[name] = tracer.builder.loc
+    tracer.execute(source.node.body)  # type: ignore[arg-type]
+    if tracer.launch is None and not tracer.findings:
+        message = f"{source.name} never calls T.device_entry(launch=T.cuda.LaunchConfig(grid=..., block=...))"
+        tracer.findings.append(Finding(message, source.loc()))
+    if tracer.findings:
+        raise TraceError.collect(tracer.findings)
+    assert tracer.launch is not None
+    body = (*tracer.builder.prologue, *tracer.builder.blocks[0].nodes)
+    kernel = Kernel(
+        name=source.name,
+        parameters=kernel_parameters(tracer.builder, arguments.buffers, set(locals_of(body))),
+        shared=tuple(tracer.shared),
+        body=body,
+        launch=tracer.launch,
+        facts={local.name: facts for local, facts in tracer.builder.facts.items()},
+        loc=source.loc(),
+        contract=settings.contract,
+        strict=settings.strict,
+    )
+    return Traced(kernel, tuple(captures.values()))
+
+
+def locals_of(body: Iterable[Node]) -> Iterable[Local]:
+    """Every local that a body mentions."""
+    for node in body:
+        for name in node.__dataclass_fields__:
+            yield from _locals(getattr(node, name))
+
+
+def _locals(value: object) -> Iterable[Local]:
+    if isinstance(value, Local):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _locals(item)
+    elif isinstance(value, nodes.Address):
+        yield from _locals(value.offset)
+        yield from _locals(value.access.coordinates + value.access.shape if value.access else ())
+    elif isinstance(value, nodes.Fragment):
+        yield from _locals(value.items)
+    elif isinstance(value, nodes.Tile):
+        yield from _locals(value.addresses)
+    elif isinstance(value, STATEMENTS):
+        yield from locals_of((value,))
+
+
+STATEMENTS = (nodes.Op, nodes.Assign, nodes.Declare, nodes.Assume, nodes.For, nodes.While, nodes.If)

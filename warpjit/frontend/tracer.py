@@ -1,0 +1,275 @@
+"""The walk over a kernel's syntax: evaluates expressions, executes statements, collects what is wrong.
+
+This file holds the walk itself. What a kind of node means stands in the handler tables of `expressions`,
+`statements`, `branches`, `loops` and `calls`; what a name of the language does in `intrinsics` and
+`instructions`. A statement with an error is given up, its names are poisoned, and the walk goes on, so that one
+run reports all mistakes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from warpjit.errors import Finding, Loc, Note, TraceError, WarpjitError
+from warpjit.frontend import arithmetic
+from warpjit.frontend.addresses import NeedsStatic
+from warpjit.frontend.builder import Builder, Mark
+from warpjit.frontend.scope import Capture, Scope
+from warpjit.frontend.values import POISON, Poison, Scalar, Value
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Launch, Local, PlanExpr, SharedBuffer
+from warpjit.isa.target import Target
+
+
+class Reject(Exception):
+    """A finding that ends the statement it is in."""
+
+    def __init__(self, finding: Finding):
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+class Poisoned(Exception):
+    """An expression needs a value that an earlier error left without one: nothing new to report."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a trace is for, besides its function and arguments."""
+
+    target: Target
+    contract: bool = True
+    strict: bool = False
+
+
+@dataclass
+class Edge:
+    """Where control leaves the straight path of a loop body: the carried values there."""
+
+    values: dict[str, Scalar]
+    uniformity: Uniformity
+
+
+@dataclass
+class LoopFrame:
+    """A device loop being traced."""
+
+    scope: Scope
+    carried: dict[str, Any]
+    edges: list[Edge] = field(default_factory=list)
+    breaks: list[Edge] = field(default_factory=list)
+    control: Uniformity = Uniformity.GRID
+    leaves: Uniformity = Uniformity.GRID
+    runs: bool = False
+    after: tuple[tuple[Local, Facts], ...] = ()
+
+
+@dataclass
+class ExpandedFrame:
+    """A loop being expanded: how deep its statements lie, how many it has given, and what ended an iteration."""
+
+    scope: Scope
+    depth: int
+    nodes: int = 0
+    exit: str | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """All that an attempt may change, to go back to."""
+
+    mark: Mark
+    depth: int
+    names: dict[str, Value]
+    bound: dict[str, Loc]
+    scope: Scope
+    control: Uniformity
+    findings: int
+    shared: int
+    terminated: bool
+    loops: int
+
+
+ExpressionHandler: TypeAlias = "Callable[[Tracer, Any], Value]"
+StatementHandler: TypeAlias = "Callable[[Tracer, Any], None]"
+
+
+class Tracer:
+    """One trace of one kernel."""
+
+    def __init__(self, scope: Scope, settings: Settings, captures: dict[tuple[int, str], Capture]):
+        self.builder = Builder()
+        self.scope = scope
+        self.settings = settings
+        self.captures = captures
+        self.findings: list[Finding] = []
+        self.shared: list[SharedBuffer] = []
+        self.launch: Launch | None = None
+        self.sizes: dict[str, Scalar | int] = {}
+        self.loop_frames: list[LoopFrame | ExpandedFrame] = []
+        self.expanded: set[int] = set()
+        self.attempts: set[int] = set()
+        self.thresholds: set[int] = set()
+        self.terminated = False
+        self.returned = Uniformity.GRID
+        self.hint = ""
+
+    # ---- walking -----------------------------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        handler = EXPRESSIONS.get(type(node))
+        outer = self.builder.loc
+        self.builder.loc = self.scope.loc(node)
+        try:
+            if handler is None:
+                raise TraceError(f"{type(node).__name__} is not part of the language")
+            value = handler(self, node)
+        except WarpjitError as error:
+            raise self.reject(error, node) from error
+        finally:
+            self.builder.loc = outer
+        if isinstance(value, Poison):
+            raise Poisoned
+        return value
+
+    def condition(self, node: ast.expr) -> Value:
+        """The value of an expression that stands as a condition: numbers may stand for `!= 0`."""
+        handler = CONDITIONS.get(type(node))
+        return handler(self, node) if handler is not None else self.evaluate(node)
+
+    def execute(self, statements: Sequence[ast.stmt]) -> None:
+        """A block of statements, up to one that ends it (break, continue, return)."""
+        for index, statement in enumerate(statements):
+            if self.terminated:
+                return
+            splitter = SPLITTERS.get(type(statement))
+            if splitter is not None and splitter(self, statement, statements[index + 1 :]):
+                return
+            self.step(statement)
+
+    def step(self, statement: ast.stmt) -> None:
+        """One statement; its errors are collected."""
+        handler = STATEMENTS.get(type(statement))
+        self.builder.loc = self.scope.loc(statement)
+        depth, control = len(self.builder.blocks), self.builder.control
+        try:
+            if handler is None:
+                raise TraceError(f"{type(statement).__name__} is not part of the language")
+            handler(self, statement)
+        except (Reject, Poisoned, WarpjitError, NeedsStatic) as error:
+            self.give_up(error, statement, depth)
+            self.builder.control = control
+
+    def give_up(self, error: Exception, statement: ast.stmt, depth: int) -> None:
+        """Collect what ended a statement. NeedsStatic goes on to the loop that can be expanded, if there is one."""
+        if isinstance(error, NeedsStatic):
+            if error.loops & self.attempts:
+                raise error
+            self.fail(Finding(f"{error}, but it changes from iteration to iteration", self.builder.loc), statement, depth)
+        elif isinstance(error, Reject):
+            self.fail(error.finding, statement, depth)
+        elif isinstance(error, WarpjitError):
+            self.fail(self.reject(error, statement).finding, statement, depth)
+        elif isinstance(error, Poisoned):
+            self.fail(None, statement, depth)
+        else:
+            raise error
+
+    def reject(self, error: WarpjitError, node: ast.AST, notes: Iterable[Note] = ()) -> Reject:
+        """The error as a finding at `node`."""
+        return Reject(Finding(str(error), self.scope.loc(node), tuple(notes)))
+
+    def fail(self, finding: Finding | None, statement: ast.stmt, depth: int) -> None:
+        """Note what is wrong, and poison the names that the statement would have bound."""
+        del self.builder.blocks[depth:]
+        if finding is not None and finding not in self.findings:
+            self.findings.append(finding)
+        for name in self.scope.liveness.assigned([statement]):
+            self.scope.names[name] = POISON
+
+    # ---- names -------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> Value:
+        value = self.scope.lookup(name)
+        return self.fresh(value) if isinstance(value, Scalar) else value
+
+    def fresh(self, scalar: Scalar) -> Scalar:
+        """The scalar with what has been learnt about it since."""
+        if scalar.linear is None:
+            return scalar
+        facts = self.builder.linear_facts(scalar.linear).meet(scalar.facts)
+        if isinstance(scalar.atom, Local):
+            facts = facts.meet(self.builder.facts_of(scalar.atom))
+        if facts == scalar.facts:
+            return scalar
+        return Scalar(scalar.dtype, facts, scalar.atom, scalar.linear, scalar.loops, scalar.plan, scalar.refines)
+
+    def bind(self, name: str, value: Value) -> None:
+        """`name = value`: a scalar's value is taken now, under the name."""
+        if isinstance(value, Scalar) and value.atom is None and not self.builder.host:
+            atom = self.builder.atom(value, name)
+            value = Scalar(value.dtype, value.facts, atom, value.linear, value.loops, value.plan, value.refines)
+        self.scope.names[name] = value
+        self.scope.bound[name] = self.builder.loc
+
+    # ---- attempts ----------------------------------------------------------------------------------
+
+    def save(self) -> State:
+        return State(
+            self.builder.mark(),
+            len(self.builder.blocks),
+            dict(self.scope.names),
+            dict(self.scope.bound),
+            self.scope,
+            self.builder.control,
+            len(self.findings),
+            len(self.shared),
+            self.terminated,
+            len(self.loop_frames),
+        )
+
+    def restore(self, state: State) -> None:
+        """Forget an attempt."""
+        self.builder.rewind(state.mark, state.depth)
+        self.scope = state.scope
+        self.scope.names = dict(state.names)
+        self.scope.bound = dict(state.bound)
+        self.builder.control = state.control
+        del self.findings[state.findings :]
+        del self.shared[state.shared :]
+        del self.loop_frames[state.loops :]
+        self.terminated = state.terminated
+
+    # ---- small services ----------------------------------------------------------------------------
+
+    def scalar(self, value: Value) -> Scalar:
+        return arithmetic.natural(self.builder, value)
+
+    def plan(self, value: Value) -> PlanExpr:
+        return arithmetic.plan_of(value)  # type: ignore[return-value]
+
+    def require_device(self, what: str) -> None:
+        if self.builder.host:
+            raise TraceError(f"{what} stands before T.device_entry: only host expressions can stand there")
+
+
+def widen(old: Facts, new: Facts, thresholds: set[int]) -> Facts:
+    """A weaker assumption that covers both: a bound that moved goes on to the next number that the body compares with."""
+    joined = old.join(new)
+    lo, hi = joined.lo, joined.hi
+    if lo is not None and old.lo is not None and lo < old.lo:
+        lo = max((x for x in thresholds if x <= lo), default=None)
+    if hi is not None and old.hi is not None and hi > old.hi:
+        hi = min((x for x in thresholds if x >= hi), default=None)
+    return Facts(lo, hi, joined.multiple, joined.uniformity)
+
+
+EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
+CONDITIONS: dict[type[ast.expr], ExpressionHandler] = {}
+STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}
+SPLITTERS: dict[type[ast.stmt], Callable[[Tracer, Any, Sequence[ast.stmt]], bool]] = {}
+"""Statements that may take over the rest of their block; they return whether they did."""
