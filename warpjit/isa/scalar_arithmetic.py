@@ -3,7 +3,8 @@
 Integers wrap at their width. Three flags among an operation's params let the code be shorter where facts allow it;
 they change no result:
 
-    nowrap       signed add, sub, mul, neg, shl: the exact result fits, so C++'s signed arithmetic may be used
+    nowrap       signed add, sub, mul, neg: the exact result fits, so C++'s signed arithmetic may be used; shl: that,
+                 and the count is in range
     nonnegative  floordiv, mod: both operands are >= 0 (and the divisor > 0), so no fix-up to flooring is needed
     bounded      shl, shr: the count is at least 0 and below the width
 
@@ -122,10 +123,9 @@ def _shifted_left(dtype: DType) -> Code:
     shifted = f"({c_type})(({unsigned}){{a}} << {{b}})"
     short = Cxx(f"{{d}} = {shifted};")
     general = Cxx(f"{{d}} = ({unsigned}){{b}} < {dtype.bits} ? {shifted} : ({c_type})0;")
-    nowrap = Cxx("{d} = {a} << {b};") if dtype.bits >= 32 and dtype.signed else short
 
     def choose(params: Mapping[str, int]) -> Cxx:
-        return nowrap if params.get("nowrap") else short if params.get("bounded") else general
+        return short if params.get("bounded") or params.get("nowrap") else general
 
     return choose
 
