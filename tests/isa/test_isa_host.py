@@ -1,6 +1,7 @@
 """The C++ templates of scalar rows, run on the host, against the rows' meanings.
 
-Every template without inline PTX is plain C++: a host compiler runs it as the device does, undefined behaviour reported.
+Every template without inline PTX is plain C++: a host compiler runs it as the device does, and reports undefined
+behaviour.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from math import prod
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Kind, Operand, Row
-from warpjit.layout import Axis, Iter, TileLayout, laneid, m, warpid, wid_in_wg
+from warpjit.layout import Axis, Iter, TileLayout, m, warpid, wid_in_wg
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def fragment_operand(row: Row, name: str) -> Operand:
     """The operand, which must be a fragment. Raises InstructionError."""
     operand = row.operand(name)
     if operand.kind is not Kind.FRAGMENT:
-        raise InstructionError(f"{row.text}: operand {name} is a {operand.kind.value}, not a fragment")
+        raise InstructionError(f"{row.text}: operand {name} is of kind {operand.kind.value}, not a fragment")
     return operand
 
 
@@ -124,8 +124,3 @@ def accepts(operand: Operand, dtype: DType) -> bool:
         return True
     element = operand.element
     return element is not None and dtype.bits == element.bits and (element.kind == "uint" or dtype == element)
-
-
-def owner_axes(layout_axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """The thread axes among a layout's axes."""
-    return tuple(axis for axis in layout_axes if axis.kind == "thread" and axis is not laneid)

@@ -80,7 +80,7 @@ def _refused(row: Row, operand: Operand, sentence: str) -> InstructionError:
 def _atom(row: Row, operand: Operand, element_bits: int) -> tuple[int, ...]:
     """The atom in the view's elements."""
     if operand.kind is not Kind.ADDRESS or not operand.shape or operand.dtype is None:
-        raise _refused(row, operand, f"a {operand.kind.value} for which no tile can stand")
+        raise _refused(row, operand, f"no tile can stand for an operand of kind {operand.kind.value}")
     *rows, words = operand.shape
     if operand.dtype.bits % element_bits:
         raise _refused(
