@@ -94,6 +94,6 @@ def bind_parameters(builder: Builder, sizes: dict[str, Scalar | int], specializa
 
 def kernel_parameters(builder: Builder, buffers: list[GlobalBuffer], used: set[Local]) -> tuple[Parameter, ...]:
     """The generated kernel's parameters: all tensors, then each planned scalar that the body uses."""
-    tensors = [Parameter(buffer, ("pointer", buffer.index)) for buffer in buffers]
+    tensors = [Parameter(buffer, ("arg", buffer.index)) for buffer in buffers]
     scalars = [Parameter(local, source) for local, source in builder.sources.items() if local in used]
     return tuple(tensors + scalars)

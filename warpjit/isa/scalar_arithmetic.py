@@ -16,6 +16,7 @@ float32 and float64 are written as C++ (+ - * / may be contracted by the compile
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from warpjit.ir import numerics
 from warpjit.ir.dtypes import DType
@@ -139,7 +140,7 @@ def _shifted_right(dtype: DType) -> Code:
 
 
 _INTEGER_CODE: dict[str, Callable[[DType], Code]] = {
-    **{operation: lambda dtype, operation=operation: _wrapping(operation, dtype) for operation in _INFIX},  # type: ignore[misc]
+    **{operation: partial(_wrapping, operation) for operation in _INFIX},
     "neg": _negated,
     "abs": _absolute,
     "floordiv": _floor_quotient,
@@ -188,21 +189,21 @@ def _half(operation: str, dtype: DType) -> Code:
 
 # fmod by doubling and halving the divisor: every step is exact, and few are needed unless the quotient is huge.
 _REMAINDER = (
-    "const {t} wj_m = wj_b < 0 ? -wj_b : wj_b; {t} wj_r = wj_a < 0 ? -wj_a : wj_a, wj_k = wj_m; "
-    "if (!(wj_r - wj_r == 0) || !(wj_m > 0)) {{{{ wj_r = (wj_a * wj_b) / (wj_a * wj_b); }}}} "
-    "else {{{{ if (wj_m - wj_m == 0) {{{{ while (wj_k + wj_k <= wj_r) wj_k = wj_k + wj_k; "
-    "while (wj_k >= wj_m) {{{{ if (wj_r >= wj_k) wj_r = wj_r - wj_k; if (wj_k == wj_m) break; "
-    "wj_k = wj_k * ({t})0.5; }}}} }}}} "
-    "if (wj_a < 0) wj_r = -wj_r; }}}} "
-    "const bool wj_low = wj_r != 0 && (wj_r < 0) != (wj_b < 0);"
+    "const {t} wj__m = wj__b < 0 ? -wj__b : wj__b; {t} wj__r = wj__a < 0 ? -wj__a : wj__a, wj__k = wj__m; "
+    "if (!(wj__r - wj__r == 0) || !(wj__m > 0)) {{{{ wj__r = (wj__a * wj__b) / (wj__a * wj__b); }}}} "
+    "else {{{{ if (wj__m - wj__m == 0) {{{{ while (wj__k + wj__k <= wj__r) wj__k = wj__k + wj__k; "
+    "while (wj__k >= wj__m) {{{{ if (wj__r >= wj__k) wj__r = wj__r - wj__k; if (wj__k == wj__m) break; "
+    "wj__k = wj__k * ({t})0.5; }}}} }}}} "
+    "if (wj__a < 0) wj__r = -wj__r; }}}} "
+    "const bool wj__low = wj__r != 0 && (wj__r < 0) != (wj__b < 0);"
 )
-_MODULO = "wj_d = wj_r == 0 ? (wj_b < 0 ? -({t})0 : ({t})0) : wj_low ? wj_r + wj_b : wj_r;"
+_MODULO = "wj__d = wj__r == 0 ? (wj__b < 0 ? -({t})0 : ({t})0) : wj__low ? wj__r + wj__b : wj__r;"
 _QUOTIENT = (
-    "const {t} wj_q = wj_a / wj_b; {t} wj_n = (wj_a - wj_r) / wj_b, wj_f; if (wj_low) wj_n = wj_n - 1; "
-    'asm("cvt.rmi.{p}.{p} %0, %1;" : "={c}"(wj_f) : "{c}"(wj_n)); '
-    "if (wj_n - wj_f > ({t})0.5) wj_f = wj_f + 1; "
-    'if (wj_n == 0) asm("copysign.{p} %0, %1, %2;" : "={c}"(wj_f) : "{c}"(wj_q), "{c}"(({t})0)); '
-    "wj_d = wj_b == 0 ? wj_q : wj_f;"
+    "const {t} wj__q = wj__a / wj__b; {t} wj__n = (wj__a - wj__r) / wj__b, wj__f; if (wj__low) wj__n = wj__n - 1; "
+    'asm("cvt.rmi.{p}.{p} %0, %1;" : "={c}"(wj__f) : "{c}"(wj__n)); '
+    "if (wj__n - wj__f > ({t})0.5) wj__f = wj__f + 1; "
+    'if (wj__n == 0) asm("copysign.{p} %0, %1, %2;" : "={c}"(wj__f) : "{c}"(wj__q), "{c}"(({t})0)); '
+    "wj__d = wj__b == 0 ? wj__q : wj__f;"
 )
 
 

@@ -35,7 +35,7 @@ def _compared(compare: Callable[..., Any]) -> Callable[..., Array]:
 
 def _code(sign: str, dtype: DType) -> Code:
     if dtype in HALVES:
-        return widened_cxx(dtype, f"{{d}} = wj_a {sign} wj_b;", "a", "b", narrows=False)
+        return widened_cxx(dtype, f"{{d}} = wj__a {sign} wj__b;", "a", "b", narrows=False)
     return Cxx(f"{{d}} = {{a}} {sign} {{b}};")
 
 

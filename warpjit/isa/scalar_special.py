@@ -52,7 +52,11 @@ def _row(name: str, code: Code, needs: Needs = EVERYWHERE, participants: Partici
     )
 
 
-_CLUSTER = ("cluster_ctarank", *(f"{name}.{axis}" for name in ("cluster_ctaid", "clusterid") for axis in "xyz"))
+_CLUSTER = (
+    *("cluster_ctarank", "cluster_nctarank"),
+    *(f"{n}clusterid.{axis}" for n in ("", "n") for axis in "xyz"),
+    *(f"cluster_{n}ctaid.{axis}" for n in ("", "n") for axis in "xyz"),
+)
 
 SPECIAL: dict[str, Row] = {
     "laneid": _row("laneid", _register("laneid")),

@@ -1,7 +1,7 @@
 """What the scalar rows are written with: C types, operands, and 16-bit floats widened and narrowed.
 
-Names of C variables and PTX registers inside a template begin with `wj_` or stand in a PTX scope of their own, so
-that they cannot meet an operand's name. Which operations exist is said in the other `scalar_*` files.
+C variables inside a template begin with `wj__`: two underscores in a row stand in no name that generated code gives to
+an operand. PTX registers stand in a scope of their own. Which operations exist is said in the other `scalar_*` files.
 """
 
 from __future__ import annotations
@@ -79,23 +79,23 @@ def widened_asm(dtype: DType, body: str, *names: str) -> Asm:
 
 
 def widened_cxx(dtype: DType, statements: str, *names: str, narrows: bool = True) -> Cxx:
-    """C++ over the float operands `names`, which `statements` find as variables `wj_<name>` of float (or double).
+    """C++ over the float operands `names`, which `statements` find as variables `wj__<name>` of float (or double).
 
-    With `narrows` the statements leave their result in `wj_d`; otherwise they write `{d}` themselves.
+    With `narrows` the statements leave their result in `wj__d`; otherwise they write `{d}` themselves.
     """
     if dtype not in HALVES:
         c_type = C_TYPES[dtype.name]
-        opened = " ".join(f"const {c_type} wj_{name} = {{{name}}};" for name in names)
-        close = f"{c_type} wj_d; {statements} {{d}} = wj_d;" if narrows else statements
+        opened = " ".join(f"const {c_type} wj__{name} = {{{name}}};" for name in names)
+        close = f"{c_type} wj__d; {statements} {{d}} = wj__d;" if narrows else statements
         return Cxx(f"{{{{ {opened} {close} }}}}")
-    opened = " ".join(f"float wj_{name}; {_widen_statement(dtype, name)}" for name in names)
-    narrow = f'asm("{_NARROW[dtype.name].format(to="%0", of="%1")}" : "=h"({{d}}) : "f"(wj_d));'
-    close = f"float wj_d; {statements} {narrow}" if narrows else statements
+    opened = " ".join(f"float wj__{name}; {_widen_statement(dtype, name)}" for name in names)
+    narrow = f'asm("{_NARROW[dtype.name].format(to="%0", of="%1")}" : "=h"({{d}}) : "f"(wj__d));'
+    close = f"float wj__d; {statements} {narrow}" if narrows else statements
     return Cxx(f"{{{{ {opened} {close} }}}}")
 
 
 def _widen_statement(dtype: DType, name: str) -> str:
-    return f'asm("{_WIDEN[dtype.name].format(to="%0", of="%1")}" : "=f"(wj_{name}) : "h"({{{name}}}));'
+    return f'asm("{_WIDEN[dtype.name].format(to="%0", of="%1")}" : "=f"(wj__{name}) : "h"({{{name}}}));'
 
 
 def narrow_text(dtype: DType, to: str, of: str) -> str:

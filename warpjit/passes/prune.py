@@ -43,8 +43,13 @@ Key: TypeAlias = tuple[str, int]
 """A scalar that can be written: a local (name, -1), or one register (name of the registers, index)."""
 
 
-def prune(kernel: Kernel) -> Kernel:
-    """`kernel` without what has no effect. Takes time in proportion to its size; pruning twice changes nothing."""
+def prune(kernel: Kernel, *, accesses: bool = True) -> Kernel:
+    """`kernel` without what has no effect. Takes time in proportion to its size; pruning twice changes nothing.
+
+    Without `accesses` the coordinates that addresses carry go too: for a back end that finds nothing.
+    """
+    if not accesses:
+        kernel = replace(kernel, body=_bare_block(kernel.body))
     marks = _Marks(kernel)
     body = marks.sweep(kernel.body)
     return replace(kernel, body=body)
@@ -133,6 +138,31 @@ def blocks(node: Node) -> tuple[tuple[Node, ...], ...]:
     if isinstance(node, While):
         return (node.head, node.body)
     return (node.then, node.orelse) if isinstance(node, If) else ()
+
+
+def _bare_block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    return tuple(_bare(node) for node in nodes)
+
+
+def _bare(node: Node) -> Node:
+    """The node with addresses that do not say which element they mean."""
+    if isinstance(node, Op):
+        return replace(node, operands=tuple(_bare_operand(value) for value in node.operands))
+    if isinstance(node, For):
+        return replace(node, body=_bare_block(node.body))
+    if isinstance(node, While):
+        return replace(node, head=_bare_block(node.head), body=_bare_block(node.body))
+    if isinstance(node, If):
+        return replace(node, then=_bare_block(node.then), orelse=_bare_block(node.orelse))
+    return node
+
+
+def _bare_operand(value: OperandValue) -> OperandValue:
+    if isinstance(value, Address):
+        return replace(value, access=None)
+    if isinstance(value, Tile):
+        return Tile(tuple(replace(address, access=None) for address in value.addresses))
+    return value
 
 
 def _is_root(node: Node) -> bool:

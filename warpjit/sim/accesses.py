@@ -22,6 +22,7 @@ from warpjit.sim.memory import View, gather, scatter
 from warpjit.sim.shadow import Touch
 from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Bound, Spot, Step
+from warpjit.sim.uses import report_use
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -100,26 +101,10 @@ def _offsets(state: State, step: Step, spot: Spot, turn: Turn, where: Array) -> 
         parts.append(state.values.read(atom, turn.index).astype(np.int64))
         taint = state.values.taint(atom, turn.index)
         if taint is not None:
-            used = where.any(axis=0) if len(atoms) == 1 else where[i]
-            report_use(state, step, np.broadcast_to(taint.mark, shape[1:]), used, turn, "in an address")
+            users = np.asarray(where.any(axis=0) if len(atoms) == 1 else where[i])
+            report_use(state, taint.mark, users, turn.rows, "in an address", step.loc)
     variable = parts[0][None] if len(parts) == 1 else np.stack([np.broadcast_to(part, shape[1:]) for part in parts])
     return np.broadcast_to(variable + spot.constants[:, None, None], shape)
-
-
-def report_use(state: State, step: Step, mark: Array, where: Array, turn: Turn, how: str) -> None:
-    """A finding for the lanes `where` (n, 32) whose value is marked."""
-    bad = (mark != 0) & where
-    if not bad.any():
-        return
-    position, lane = np.nonzero(bad)
-    numbers = mark[position, lane]
-    state.findings.add(
-        f"use of an unwritten value {how}",
-        step.loc,
-        turn.rows[position],
-        lane,
-        lambda i: (state.marks.note(int(numbers[i])),),
-    )
 
 
 # ---- checks -------------------------------------------------------------------------------------------
@@ -284,7 +269,8 @@ def _check_objects(state: State, step: Step, touch: Touch) -> None:
     bad = np.flatnonzero(gather(state.objects, touch.address, touch.width).any(axis=1))
     state.findings.add(
         lambda i: (
-            f"mbarrier misuse: {touch.name(int(bad[i]))} lies in an initialised mbarrier, which {step.row.text} may not touch"
+            f"mbarrier misuse: {touch.name(int(bad[i]))} lies in an initialised mbarrier, "
+            f"which {step.row.text} may not touch"
         ),
         step.loc,
         touch.row[bad],

@@ -30,7 +30,7 @@ def _thread(state: State, turn: Turn) -> Array:
 
 def _cta(state: State, turn: Turn) -> Array:
     """The CTA's coordinates (n, 3)."""
-    return np.array(state.census.ctas)[turn.rows // state.census.warps]
+    return np.asarray(np.array(state.census.ctas)[turn.rows // state.census.warps])
 
 
 def _axis(state: State, turn: Turn, of: str, axis: int) -> Array:
@@ -129,17 +129,17 @@ HANDLERS: dict[type, Callable[[State, Step, Turn, Any], list[Array]]] = {
 
 def check_participants(state: State, step: Step, turn: Turn) -> None:
     """A collective needs all lanes of its warp, or those that its membermask names."""
-    running = turn.mask.any(axis=1)
+    running = turn.mask.any(axis=1, keepdims=True)
     needed = np.ones((turn.count, LANES), bool)
     mask = step.find("membermask")
     if mask is not None:
         words = np.broadcast_to(state.values.read(mask.atoms[0][0], turn.index), (turn.count, LANES))
         chosen = words[np.arange(turn.count), np.argmax(turn.mask, axis=1)].astype(np.int64)
         needed = (chosen[:, None] >> np.arange(LANES) & 1).astype(bool)
-        _report_outsiders(state, step, turn, turn.mask & ~needed & running[:, None])
+        _report_outsiders(state, step, turn, turn.mask & ~needed & running)
     if isinstance(step.row.effect, Special):
         needed = needed & state.present[turn.rows]
-    missing = needed & ~turn.mask & running[:, None]
+    missing = needed & ~turn.mask & running
     bad = np.flatnonzero(missing.any(axis=1))
     if bad.size:
         _report_missing(state, step, turn, missing, bad)

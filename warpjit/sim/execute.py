@@ -15,13 +15,14 @@ import numpy.typing as npt
 
 from warpjit.isa.row import BarrierSync, CompleteBytes, Completion, Kind, Mode, Participants
 from warpjit.sim import accesses, barriers, registers
-from warpjit.sim.accesses import Located, report_use
+from warpjit.sim.accesses import Located
 from warpjit.sim.effects import HANDLERS, check_participants
 from warpjit.sim.findings import LANES
 from warpjit.sim.marks import Taint, words_of
 from warpjit.sim.shadow import Pending
 from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Bound, Pick, Spot, Step, Wave
+from warpjit.sim.uses import report_use, used
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -33,16 +34,11 @@ _WAITS = {
 }
 
 
-def turn_of(state: State, step: Step, rows: Array, index: Any, mask: Array) -> Turn:
+def turn_of(state: State, step: Step, rows: Array, mask: Array) -> Turn:
     """The lanes for which the operation happens: active ones whose predicate holds."""
-    predicate = step.op.predicate
-    if predicate is not None:
-        taint = state.values.taint(predicate, index)
-        if taint is not None:
-            report_use(state, step, taint.mark, mask, Turn(rows, index, mask, False), "as a predicate")
-            state.findings.settle()
-        mask = mask & state.values.read(predicate, index).astype(bool)
-    turn = Turn(rows, index, mask, bool(mask.all()))
+    if step.op.predicate is not None:
+        mask = mask & used(state, step.op.predicate, rows, mask, "as a predicate", step.loc).astype(bool)
+    turn = Turn(rows, state.index(rows), mask, bool(mask.all()))
     collective = step.row.participants is not Participants.THREAD
     if collective and (not isinstance(step.row.effect, BarrierSync) or step.row.participants is Participants.WARP):
         check_participants(state, step, turn)
@@ -233,9 +229,8 @@ def _use(
             continue
         marked = True
         if not step.moves:
-            report_use(
-                state, step, mark, turn.mask, turn, f"as operand {step.bound[i].operand.name} of {step.row.text}"
-            )
+            how = f"as operand {step.bound[i].operand.name} of {step.row.text}"
+            report_use(state, mark, turn.mask, turn.rows, how, step.loc)
     state.findings.settle()
     return marked
 

@@ -67,10 +67,6 @@ class Group:
             return None, self
         return self.take(which), self.take(~which)
 
-    def index(self, rows: int) -> slice | Array:
-        """What selects this group's warps from arrays over all `rows` warps."""
-        return slice(None) if len(self.rows) == rows else self.rows
-
     # ---- frames ------------------------------------------------------------------------------------
 
     def push(self, frame: Frame) -> None:

@@ -96,7 +96,8 @@ class LoopNext:
     variable: Local | None
     step: int
     test: int
-    polls: bool  # the loop reads a barrier without blocking
+    polls: bool  # the loop reads what other warps may change
+    loc: Loc = NOWHERE
 
 
 @dataclass
@@ -179,7 +180,8 @@ def linearise(kernel: Kernel) -> Program:
 
 @dataclass
 class _Writer:
-    """`ends` collects the joins of a block, whose escape is the end of that block; `waits`: the loop around may block."""
+    """`ends` collects the joins of a block, whose escape is the end of that block; `waits`: the loop around may
+    block."""
 
     program: Program
     kernel_blocks: bool
@@ -226,14 +228,14 @@ class _Writer:
             self.emit(LoopEnter(node.variable, node.start, node.loc))
             test: ForTest | WhileTest = ForTest(node.variable, node.stop, node.step, waits, node.loc)
             back = self.emit(test)
-            step = LoopNext(node.variable, node.step, back, polls(node))
+            step = LoopNext(node.variable, node.step, back, polls(node), node.loc)
         else:
             self.emit(LoopEnter())
             back = len(self.program.code)
             self.block(node.head, waits, inner)
             test = WhileTest(node.condition, waits, node.loc)
             self.emit(test)
-            step = LoopNext(None, 0, back, polls(node))
+            step = LoopNext(None, 0, back, polls(node), node.loc)
         self.block(node.body, waits, inner)
         self.settle(inner, self.emit(step))
         out = LoopExit(returns(node) and self.kernel_blocks)

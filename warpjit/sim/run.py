@@ -101,7 +101,7 @@ def _sorted_arguments(
     """Tensors by their buffer's name, and scalars with their locals."""
     if len(arguments) != len(kernel.parameters):
         raise ArgumentError(
-            f"{kernel.name}: expected {len(kernel.parameters)} arguments, one for each parameter, but got {len(arguments)}"
+            f"{kernel.name}: expected {len(kernel.parameters)} arguments, one a parameter, but got {len(arguments)}"
         )
     tensors: dict[str, GlobalMemory] = {}
     scalars: list[tuple[Any, Any]] = []

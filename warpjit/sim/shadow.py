@@ -184,7 +184,7 @@ class SharedShadow:
             reader = np.argmax(racing, axis=2)
             stamp = np.take_along_axis(reads, reader[..., None], axis=2)[..., 0]
             what = "update" if atomically else "write"
-            self._report(touch, site, findings, racing.any(axis=2), reader, stamp, (what, "read"))
+            self._report(touch, site, findings, np.asarray(racing.any(axis=2)), reader, stamp, (what, "read"))
 
     def _check_each_other(self, touch: Touch, site: int, findings: Findings) -> None:
         """Two warps may write one byte in the same step: then the byte does not hold the writer that it should."""

@@ -84,7 +84,14 @@ class State:
         self.objects: Array | None = None  # bytes of shared memory that are part of an mbarrier
         self.changes = 0  # grows whenever memory changes: what a waiting warp may have waited for
         self.tests = 0  # grows with every test of an mbarrier that does not block
+        self._mark_unwritten(regions)
+
+    def index(self, rows: Array) -> Index:
+        """What selects these warps from arrays over all of them."""
+        return slice(None) if len(rows) == self.census.rows else rows
+
+    def _mark_unwritten(self, regions: Sequence[Region]) -> None:
+        marks = self.shadow.mark.reshape(len(self.census.ctas), self.stride)
         for region in regions:
             number = self.marks.number(Mark(f"nothing has written these bytes of shared `{region.name}`"))
-            marks = self.shadow.mark.reshape(len(census.ctas), self.stride)
             marks[:, region.offset : region.offset + region.bytes] = number

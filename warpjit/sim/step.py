@@ -187,7 +187,7 @@ def _is_integer(bound: Bound) -> bool:
 
 
 def _pairs(op: Op, row: Row) -> list[tuple[Operand, OperandValue]]:
-    """Operands with their values. Immediates stand in the params, whether or not they keep a place among the operands."""
+    """Operands with their values. Immediates stand in the params; they may keep a place among the operands."""
     wanted = [operand for operand in row.operands if operand.kind is not Kind.IMMEDIATE]
     operands = row.operands if len(op.operands) == len(row.operands) else tuple(wanted)
     pairs = zip(operands, op.operands, strict=True)

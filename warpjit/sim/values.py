@@ -91,11 +91,11 @@ class Values:
     def read(self, atom: Const | Local | Slot, index: Index) -> Array:
         """The values of an atom in the rows `index`: (n, 32), or (1, 1) for a literal."""
         if isinstance(atom, Local):
-            return self.local(atom).data[index]  # type: ignore[no-any-return]
+            return self.local(atom).data[index]
         if isinstance(atom, Const):
             return self.constant(atom)
         words = self.register(atom.registers).data[index][..., atom.index]
-        return words.view(atom.dtype.numpy)  # type: ignore[no-any-return]
+        return words.view(atom.dtype.numpy)
 
     def taint(self, atom: Const | Local | Slot, index: Index) -> Taint | None:
         if isinstance(atom, Local):

@@ -60,9 +60,11 @@ class Waiting:
         """Warps come to a barrier. Returns the groups that may go on."""
         present = self.state.present[group.rows]
         self._check_whole(step, turn, present)
-        running = turn.mask.any(axis=1)
+        running = np.asarray(turn.mask.any(axis=1))
         waiting, passing = group.split(running)
         go = [] if passing is None else [passing]
+        if passing is not None:
+            passing.pc = step.site + 1
         if waiting is None:
             return go
         keys = waiting.rows // self.state.census.warps * _IDS + self._scalar(step, "id", waiting, 0)
@@ -74,13 +76,13 @@ class Waiting:
         bound = step.find(name)
         if bound is None:
             return np.full(len(group.rows), step.op.param(name, default), np.int64)
-        index = group.index(self.state.census.rows)
+        index = self.state.index(group.rows)
         values = np.broadcast_to(self.state.values.read(bound.atoms[0][0], index), (len(group.rows), LANES))
-        return values[np.arange(len(group.rows)), np.argmax(group.mask, axis=1)].astype(np.int64)
+        return np.asarray(values[np.arange(len(group.rows)), np.argmax(group.mask, axis=1)].astype(np.int64))
 
     def _check_whole(self, step: Step, turn: Turn, present: Array) -> None:
         """A barrier is for whole warps: every lane that has not returned comes to it."""
-        absent = present & ~turn.mask & turn.mask.any(axis=1)[:, None]
+        absent = present & ~turn.mask & turn.mask.any(axis=1, keepdims=True)
         bad = np.flatnonzero(absent.any(axis=1))
         if bad.size:
             here, away = lane_ranges(turn.mask[bad[0]]), lane_ranges(absent[bad[0]])
@@ -164,7 +166,7 @@ class Waiting:
                 barriers.check_initialised(self.state, step, places[i].touch)
             inputs.append(execute.read_operand(self.state, step, bound, step.waves[0].picks[i], places.get(i), turn)[0])
         ready = np.broadcast_to(effect.ready(*inputs), turn.mask.shape) | ~turn.mask
-        passing, waiting = group.split(ready.all(axis=1))
+        passing, waiting = group.split(np.asarray(ready.all(axis=1)))
         if waiting is not None:
             self.at_conditions.append(AtCondition(waiting, step, self.state.changes))
         if passing is None:
@@ -183,8 +185,7 @@ class Waiting:
         self.at_conditions = [each for each in self.at_conditions if each.seen == self.state.changes]
         go = []
         for each in stale:
-            index = each.group.index(self.state.census.rows)
-            turn = execute.turn_of(self.state, each.step, each.group.rows, index, each.group.mask)
+            turn = execute.turn_of(self.state, each.step, each.group.rows, each.group.mask)
             go += self.attempt(each.group, each.step, turn)
         return go
 
@@ -192,7 +193,8 @@ class Waiting:
 
     def deadlock(self) -> SimulationError:
         """No warp can go on: who waits, for what, and where (one CTA is shown)."""
-        parked = [(each.group, each.step) for each in (*self.at_barriers, *self.at_conditions)]
+        parked = [(each.group, each.step) for each in self.at_barriers]
+        parked += [(each.group, each.step) for each in self.at_conditions]
         warps = self.state.census.warps
         stuck = {int(row) // warps for group, _ in parked for row in group.rows}
         cta = min(stuck)
@@ -210,9 +212,8 @@ class Waiting:
         name = self.state.census.ctas[cta]
         others = f" (and in {len(stuck) - 1} more CTAs)" if len(stuck) > 1 else ""
         loc = next(step.loc for group, step in parked if (group.rows // warps == cta).any())
-        return SimulationError.collect(
-            [Finding(f"deadlock: no warp can go on in CTA {name}{others}", loc, tuple(notes))]
-        )
+        finding = Finding(f"deadlock: no warp can go on in CTA {name}{others}", loc, tuple(notes))
+        return SimulationError(finding.render(), [finding])
 
     def _what(self, group: Group, step: Step, position: int) -> str:
         """What one warp of a parked group waits for."""
@@ -222,4 +223,5 @@ class Waiting:
         key, count = int(each.keys[position]), int(each.counts[position])
         arrived = Counter(int(k) for other in self.at_barriers for k in other.keys)[key]
         wanted = f"{count} threads" if count else "all warps of the CTA"
-        return f"at barrier {key % _IDS} ({step.row.text}) for {wanted}; {arrived} warp{'s have' if arrived != 1 else ' has'} come"
+        come = "1 warp has come" if arrived == 1 else f"{arrived} warps have come"
+        return f"at barrier {key % _IDS} ({step.row.text}) for {wanted}; {come}"

@@ -1,0 +1,142 @@
+"""The runtime half of a call's arguments: devices, addresses, bytes. The one file that touches torch tensors' memory.
+
+What an argument is specialised on is `frontend.specialize`'s.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpjit.errors import ArgumentError
+from warpjit.frontend.specialize import Kind, ScalarKind, Specialization, TensorKind
+from warpjit.ir.dtypes import DType
+from warpjit.passes.expressions import Arguments
+from warpjit.sim import GlobalMemory
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call runs: "cpu" (the simulator), "cuda" with a device number, or "meta" (nowhere)."""
+
+    kind: str
+    index: int = 0
+
+
+def place_of(specialization: Specialization, runtime: Sequence[Any]) -> Place:
+    """The one device of all tensors. ArgumentError: they are on several, or on one that cannot run kernels."""
+    found: dict[Place, str] = {}
+    names = leaf_names(specialization)
+    for name, kind, value in zip(names, specialization.leaves(), runtime, strict=True):
+        if isinstance(kind, TensorKind):
+            device = value.device
+            found.setdefault(Place(device.type, device.index or 0), name)
+    if not found:
+        return Place("cuda", _current_device()) if gpu_present() else Place("cpu")
+    if len(found) > 1:
+        shown = ", ".join(f"{name} is on {place.kind}{f':{place.index}' if place.kind == 'cuda' else ''}" for place, name in found.items())
+        raise ArgumentError(f"expected all tensors on one device, but {shown}")
+    place = next(iter(found))
+    if place.kind not in ("cpu", "cuda"):
+        raise ArgumentError(f"{found[place]}: expected a CUDA tensor, or a CPU tensor to simulate, but it is on {place.kind}")
+    return place
+
+
+def leaf_names(specialization: Specialization) -> list[str]:
+    """A name for each runtime argument, as messages show it."""
+    names: list[str] = []
+    for name, kind in specialization.kinds:
+        leaves = list(Specialization(((name, kind),)).leaves())
+        names += [name] if len(leaves) == 1 and kind is leaves[0] else [f"{name}[{i}]" for i in range(len(leaves))]
+    return names
+
+
+def _torch() -> Any:
+    return sys.modules.get("torch")
+
+
+def gpu_present() -> bool:
+    torch = _torch()
+    return torch is not None and bool(torch.cuda.is_available())
+
+
+def _current_device() -> int:
+    return int(_torch().cuda.current_device())
+
+
+def current_stream(device: int) -> int:
+    """The handle of torch's current stream. (`torch.cuda.current_stream().cuda_stream` says the same in 50 times the time.)"""
+    return int(_torch()._C._cuda_getCurrentRawStream(device))
+
+
+def planned(runtime: Sequence[Any], kinds: Sequence[Kind]) -> Arguments:
+    """What the launch plan's expressions may read."""
+    values: list[Any] = []
+    sizes: list[Sequence[int]] = []
+    strides: list[Sequence[int]] = []
+    for value, kind in zip(runtime, kinds, strict=True):
+        if isinstance(kind, TensorKind):
+            values.append(value.data_ptr())
+            sizes.append(value.shape)
+            strides.append(value.stride())
+        else:
+            assert isinstance(kind, ScalarKind)
+            values.append(number(value, kind.dtype))
+            sizes.append(())
+            strides.append(())
+    return Arguments(values, sizes, strides)
+
+
+def number(value: Any, dtype: DType) -> int | float | bool:
+    """A scalar argument as Python's number of its type's kind."""
+    if dtype.is_int:
+        return int(value)
+    return bool(value) if dtype.is_bool else float(value)
+
+
+# ---- for the launch -----------------------------------------------------------------------------------------
+
+FORMATS = {
+    **{f"int{bits}": code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
+    **{f"uint{bits}": code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},
+    "float32": "f",
+    "float64": "d",
+    "float16": "H",
+    "bfloat16": "H",
+    "bool": "?",
+}
+"""struct formats of kernel parameters; 16-bit floats travel as their bits."""
+
+
+def encoded(value: Any, dtype: DType) -> Any:
+    """A planned value as its struct format takes it."""
+    if dtype.is_float and dtype.bits == 16:
+        return int(np.asarray(value, dtype.numpy).view(np.uint16))
+    return value
+
+
+# ---- for the simulator ----------------------------------------------------------------------------------------
+
+
+def simulated(value: Any) -> GlobalMemory:
+    """A CPU tensor's storage as bytes, shared with torch."""
+    storage = value.untyped_storage()
+    size = storage.nbytes()
+    data = np.frombuffer((ctypes.c_uint8 * size).from_address(storage.data_ptr()), np.uint8) if size else np.zeros(0, np.uint8)
+    base = value.storage_offset() * value.element_size()
+    return GlobalMemory(data, base, _ranges(value, base))
+
+
+def _ranges(value: Any, base: int) -> tuple[tuple[int, int], ...]:
+    """The bytes of the storage that a tensor's elements lie in, from the first to the last."""
+    if value.numel() == 0:
+        return ()
+    reach = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    return ((base, base + (reach + 1) * value.element_size()),)
+
+

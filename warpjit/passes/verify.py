@@ -1,0 +1,110 @@
+"""Legality of a traced kernel on a target: a list of rules, read off the rows. Collects all findings.
+
+Rules about operands stand where operands are proven, in the tracer; here stands what needs the whole operation: does
+the target have it, and do all threads that must execute it together get there together?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from warpjit.errors import Finding, TraceError
+from warpjit.ir.facts import Uniformity
+from warpjit.ir.nodes import Const, Kernel, Node, Op
+from warpjit.isa.row import BarrierSync, Participants, Row, Special
+from warpjit.isa.target import Target
+from warpjit.passes.prune import blocks
+
+LANES = 32
+
+Rule = Callable[[Op, Row, Kernel, Target], str | None]
+
+
+def _target_has_it(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+    if row.needs.holds(target):
+        return None
+    return f"{row.text} needs {row.needs.text}, but the target is {target.name}"
+
+
+def _together(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+    """Collectives need control flow that their participants share (PTX manual: the `.aligned` forms, `bar.sync`)."""
+    if isinstance(row.effect, Special):
+        return None
+    allowed = _widest_control(op, row)
+    if op.control <= allowed:
+        return None
+    who = {Uniformity.CTA: "the whole CTA", Uniformity.WARP: "a whole warp", Uniformity.WARPGROUP: "a whole warpgroup"}[allowed]
+    return (
+        f"{row.text} must be executed by {who} together, but it stands under control flow that is {op.control.phrase}: "
+        "not all of its threads get there"
+    )
+
+
+_CONTROL = {
+    Participants.WARP: Uniformity.WARP,
+    Participants.WARPGROUP: Uniformity.WARPGROUP,
+    Participants.CTA: Uniformity.CTA,
+}
+
+
+def _widest_control(op: Op, row: Row) -> Uniformity:
+    """How far the control flow around an operation may differ from thread to thread."""
+    if row.participants is Participants.CTA and isinstance(row.effect, BarrierSync) and _partial_barrier(op, row):
+        return Uniformity.WARP
+    return _CONTROL.get(row.participants, Uniformity.LANE)
+
+
+def _partial_barrier(op: Op, row: Row) -> bool:
+    """A barrier that names how many threads take part: whole warps may stay away."""
+    given = {operand.name: value for operand, value in zip(row.operands, op.operands, strict=True)}
+    return given.get("count") is not None
+
+
+def _full_warps(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+    if row.participants is Participants.THREAD or row.participants is Participants.CTA or isinstance(row.effect, Special):
+        return None
+    threads = kernel.launch.threads
+    if threads % LANES == 0:
+        return None
+    return f"{row.text}: all 32 lanes must be active, but the block's {threads} threads leave the last warp partly empty"
+
+
+def _barrier_number(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+    """PTX manual, section "bar, barrier": sixteen barriers a CTA; the count a multiple of the warp size."""
+    if row.participants is not Participants.CTA or not isinstance(row.effect, BarrierSync):
+        return None
+    given = {operand.name: value for operand, value in zip(row.operands, op.operands, strict=True)}
+    number, count = given.get("id"), given.get("count")
+    if isinstance(number, Const) and not 0 <= number.value < 16:
+        return f"{row.text}: expected a barrier from 0 to 15 but got {number.value}"
+    if isinstance(count, Const) and (count.value % LANES or not 0 < count.value <= kernel.launch.threads):
+        return f"{row.text}: expected a multiple of 32 up to the block's {kernel.launch.threads} threads but got {count.value}"
+    return None
+
+
+RULES: tuple[Rule, ...] = (_target_has_it, _together, _full_warps, _barrier_number)
+
+
+def operations(nodes: tuple[Node, ...]) -> Iterator[Op]:
+    """Every operation, in order."""
+    for node in nodes:
+        if isinstance(node, Op):
+            yield node
+        for block in blocks(node):
+            yield from operations(block)
+
+
+def verify(kernel: Kernel, target: Target) -> None:
+    """TraceError with every operation that is illegal in `kernel` on `target`."""
+    findings: list[Finding] = []
+    for op in operations(kernel.body):
+        row = op.row
+        assert isinstance(row, Row)
+        for rule in RULES:
+            message = rule(op, row, kernel, target)
+            if message is not None:
+                finding = Finding(message, op.loc)
+                if finding not in findings:
+                    findings.append(finding)
+    if findings:
+        raise TraceError.collect(findings)
