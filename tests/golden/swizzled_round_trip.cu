@@ -1,0 +1,94 @@
+extern "C" __global__ void __launch_bounds__(32)
+swizzled_round_trip(unsigned char* A, unsigned char* Out) {
+    extern __shared__ __align__(1024) unsigned char smem[];
+    const unsigned int smem_base = (unsigned int)__nv_cvta_generic_to_shared_impl(smem);
+    enum { a = 0, b = 2048 };  // bytes from the arena's begin; 4096 in all
+    int lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    for (int row = 0; row < 16; row += 1) {
+        int t = row * 128;
+        int t_1 = lane * 2;
+        int offset = t + t_1;
+        unsigned short v = *(unsigned short*)(A + offset);
+        int t_2 = (int)((unsigned int)lane / (unsigned int)8);
+        int t_3 = row * 8;
+        int t_4 = t_3 + t_2;
+        int t_5 = (int)(t_4 & 56);
+        int t_6 = row * 64;
+        int t_7 = t_6 + lane;
+        int t_8 = (int)(t_7 ^ t_5);
+        int offset_1 = t_8 * 2;
+        *(unsigned short*)(smem + offset_1 + a) = v;
+        int t_9 = lane + 32;
+        unsigned short v_1 = *(unsigned short*)(A + offset + 64);
+        int t_10 = t_4 + 4;
+        int t_11 = (int)(t_10 & 56);
+        int t_12 = t_7 + 32;
+        int t_13 = (int)(t_12 ^ t_11);
+        int offset_2 = t_13 * 2;
+        *(unsigned short*)(smem + offset_2 + a) = v_1;
+    }
+    asm volatile("bar.sync %0;" : : "r"(0) : "memory");
+    unsigned int words_0, words_1, words_2, words_3;
+    int t_14 = (int)((unsigned int)lane / (unsigned int)8);
+    int t_15 = (int)((unsigned int)lane % (unsigned int)8);
+    int t_16 = (int)((unsigned int)t_14 / (unsigned int)2);
+    int t_17 = (int)((unsigned int)t_14 % (unsigned int)2);
+    int t_18 = t_15 * 4;
+    int t_19 = (int)(t_18 & 28);
+    int t_20 = t_16 * 4;
+    int t_21 = t_15 * 32;
+    int t_22 = t_20 + t_21;
+    int t_23 = (int)(t_22 ^ t_19);
+    int t_24 = t_17 * 1024;
+    int t_25 = t_23 * 4;
+    int offset_3 = t_24 + t_25;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(words_0), "=r"(words_1), "=r"(words_2), "=r"(words_3) : "r"(smem_base + offset_3 + a) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(smem_base + offset_3 + b), "r"(words_0), "r"(words_1), "r"(words_2), "r"(words_3) : "memory");
+    int t_26 = t_18 + 1;
+    int t_27 = (int)(t_26 & 28);
+    int t_28 = t_22 + 8;
+    int t_29 = (int)(t_28 ^ t_27);
+    int t_30 = t_29 * 4;
+    int offset_4 = t_24 + t_30;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(words_0), "=r"(words_1), "=r"(words_2), "=r"(words_3) : "r"(smem_base + offset_4 + a) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(smem_base + offset_4 + b), "r"(words_0), "r"(words_1), "r"(words_2), "r"(words_3) : "memory");
+    int t_31 = t_18 + 2;
+    int t_32 = (int)(t_31 & 28);
+    int t_33 = t_22 + 16;
+    int t_34 = (int)(t_33 ^ t_32);
+    int t_35 = t_34 * 4;
+    int offset_5 = t_24 + t_35;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(words_0), "=r"(words_1), "=r"(words_2), "=r"(words_3) : "r"(smem_base + offset_5 + a) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(smem_base + offset_5 + b), "r"(words_0), "r"(words_1), "r"(words_2), "r"(words_3) : "memory");
+    int t_36 = t_18 + 3;
+    int t_37 = (int)(t_36 & 28);
+    int t_38 = t_22 + 24;
+    int t_39 = (int)(t_38 ^ t_37);
+    int t_40 = t_39 * 4;
+    int offset_6 = t_24 + t_40;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(words_0), "=r"(words_1), "=r"(words_2), "=r"(words_3) : "r"(smem_base + offset_6 + a) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" : : "r"(smem_base + offset_6 + b), "r"(words_0), "r"(words_1), "r"(words_2), "r"(words_3) : "memory");
+    asm volatile("bar.sync %0;" : : "r"(0) : "memory");
+    for (int row_1 = 0; row_1 < 16; row_1 += 1) {
+        int t_41 = row_1 * 8;
+        int t_42 = t_41 + t_14;
+        int t_43 = (int)(t_42 & 56);
+        int t_44 = row_1 * 64;
+        int t_45 = t_44 + lane;
+        int t_46 = (int)(t_45 ^ t_43);
+        int offset_7 = t_46 * 2;
+        unsigned short v_2 = *(unsigned short*)(smem + offset_7 + b);
+        int t_47 = row_1 * 128;
+        int t_48 = lane * 2;
+        int offset_8 = t_47 + t_48;
+        *(unsigned short*)(Out + offset_8) = v_2;
+        int t_49 = t_42 + 4;
+        int t_50 = (int)(t_49 & 56);
+        int t_51 = t_45 + 32;
+        int t_52 = (int)(t_51 ^ t_50);
+        int t_53 = lane + 32;
+        int offset_9 = t_52 * 2;
+        unsigned short v_3 = *(unsigned short*)(smem + offset_9 + b);
+        *(unsigned short*)(Out + offset_8 + 64) = v_3;
+    }
+}
