@@ -104,7 +104,7 @@ def end_if(state: State, group: Group, node: EndIf) -> Groups:
 
 def _parted(group: Group, splits: bool, away: int) -> Groups:
     """Onwards; warps with no lane left go to `away`, if they may not be carried along or if there are no others."""
-    alive = group.mask.any(axis=1)
+    alive = np.asarray(group.mask.any(axis=1))
     if alive.all() or (alive.any() and not splits):
         group.pc += 1
         return None

@@ -123,12 +123,10 @@ class Machine:
     # ---- instructions ------------------------------------------------------------------------------
 
     def _do(self, group: Group, instruction: Instruction) -> Groups:
-        own = _HANDLERS.get(type(instruction))
-        return (
-            own(self, group, instruction)
-            if own
-            else control.HANDLERS[type(instruction)](self.state, group, instruction)
-        )
+        kind = type(instruction)
+        if kind in _HANDLERS:
+            return _HANDLERS[kind](self, group, instruction)
+        return control.HANDLERS[kind](self.state, group, instruction)
 
     def execute(self, group: Group, instruction: Execute) -> Groups:
         step = self.prepared[group.pc]
@@ -150,8 +148,10 @@ class Machine:
             self._quiet = self._quiet.after(self.state)
             if node.variable is None and self._quiet.turns > self._quiet.limit(self.state) * (len(self.ready) + 1):
                 name = self.state.census.name(int(group.rows[0]))
-                sentence = f"deadlock: this loop spins for ever on memory that no warp changes; {name}"
-                raise SimulationError(*_one(Finding(sentence, node.loc)))
+                finding = Finding(
+                    f"deadlock: this loop spins for ever on memory that no warp changes; {name}", node.loc
+                )
+                raise SimulationError(finding.render(), [finding])
         return control.loop_next(self.state, group, node)
 
     def leave(self, group: Group, node: Leave) -> Groups:
@@ -188,10 +188,6 @@ class Quiet:
 
     def limit(self, state: State) -> int:
         return _TESTS if state.tests > self.tests else _READS
-
-
-def _one(finding: Finding) -> tuple[str, tuple[Finding, ...]]:
-    return finding.render(), (finding,)
 
 
 _HANDLERS: dict[type, Callable[[Machine, Group, Any], Groups]] = {

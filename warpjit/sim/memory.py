@@ -67,7 +67,7 @@ class View:
         if not self.starts.size:
             return np.zeros(position.shape, bool)
         which = np.maximum(np.searchsorted(self.starts, position, side="right") - 1, 0)
-        return (position >= self.starts[which]) & (position + length <= self.stops[which])  # type: ignore[no-any-return]
+        return (position >= self.starts[which]) & (position + length <= self.stops[which])
 
 
 def _address(array: Array) -> int:
