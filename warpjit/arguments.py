@@ -39,11 +39,16 @@ def place_of(specialization: Specialization, runtime: Sequence[Any]) -> Place:
     if not found:
         return Place("cuda", _current_device()) if gpu_present() else Place("cpu")
     if len(found) > 1:
-        shown = ", ".join(f"{name} is on {place.kind}{f':{place.index}' if place.kind == 'cuda' else ''}" for place, name in found.items())
+        shown = ", ".join(
+            f"{name} is on {place.kind}{f':{place.index}' if place.kind == 'cuda' else ''}"
+            for place, name in found.items()
+        )
         raise ArgumentError(f"expected all tensors on one device, but {shown}")
     place = next(iter(found))
     if place.kind not in ("cpu", "cuda"):
-        raise ArgumentError(f"{found[place]}: expected a CUDA tensor, or a CPU tensor to simulate, but it is on {place.kind}")
+        raise ArgumentError(
+            f"{found[place]}: expected a CUDA tensor, or a CPU tensor to simulate, but it is on {place.kind}"
+        )
     return place
 
 
@@ -70,7 +75,8 @@ def _current_device() -> int:
 
 
 def current_stream(device: int) -> int:
-    """The handle of torch's current stream. (`torch.cuda.current_stream().cuda_stream` says the same in 50 times the time.)"""
+    """The handle of torch's current stream. (`torch.cuda.current_stream().cuda_stream` says the same in 50 "
+    "times the time.)"""
     return int(_torch()._C._cuda_getCurrentRawStream(device))
 
 
@@ -127,7 +133,11 @@ def simulated(value: Any) -> GlobalMemory:
     """A CPU tensor's storage as bytes, shared with torch."""
     storage = value.untyped_storage()
     size = storage.nbytes()
-    data = np.frombuffer((ctypes.c_uint8 * size).from_address(storage.data_ptr()), np.uint8) if size else np.zeros(0, np.uint8)
+    data = (
+        np.frombuffer((ctypes.c_uint8 * size).from_address(storage.data_ptr()), np.uint8)
+        if size
+        else np.zeros(0, np.uint8)
+    )
     base = value.storage_offset() * value.element_size()
     return GlobalMemory(data, base, _ranges(value, base))
 
@@ -138,5 +148,3 @@ def _ranges(value: Any, base: int) -> tuple[tuple[int, int], ...]:
         return ()
     reach = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
     return ((base, base + (reach + 1) * value.element_size()),)
-
-

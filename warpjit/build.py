@@ -129,7 +129,9 @@ class Built:
     def resources(self) -> Resources:
         found = elf.resources(self.cubin)[self.emitted.entry]
         reserved = self.program.target.reserved_shared
-        return Resources(found.registers, found.stack_bytes, self.program.plan.shared_bytes + found.shared_bytes + reserved)
+        return Resources(
+            found.registers, found.stack_bytes, self.program.plan.shared_bytes + found.shared_bytes + reserved
+        )
 
 
 def build(program: Program, config: Config) -> Built:

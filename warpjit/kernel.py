@@ -78,8 +78,9 @@ class Kernel:
         RUN[place.kind](self, specialization, runtime, place)
 
     def simulate(self, *args: Any, seed: int = 0, numerics: str = "exact", **constants: Any) -> Report:
-        """Run the kernel on CPU tensors in the simulator, the order of warps chosen by `seed` (0: together where possible).
+        """Run the kernel on CPU tensors in the simulator.
 
+        seed      the order of warps: 0 runs them together where possible, any other number picks at random
         numerics  "exact": matrix products bit for bit as on sm_90; "fast": one float32 product
         Returns a report of the steps and instructions executed.
         """

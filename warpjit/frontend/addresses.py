@@ -71,12 +71,13 @@ def checked(tensor: TensorValue, coordinates: tuple[Index, ...]) -> tuple[Index,
     """The coordinates, after refusing what cannot lie inside: rank, static ints, ranges that are all outside."""
     if len(coordinates) != len(tensor.shape):
         raise TraceError(
-            f"{tensor.name} has {len(tensor.shape)} axes, shape {shown(tensor.shape)}, but got {len(coordinates)} indices"
+            f"{tensor.name} has {len(tensor.shape)} axes, shape {shown(tensor.shape)}, but got "
+            f"{len(coordinates)} indices"
         )
     for axis, (index, extent) in enumerate(zip(coordinates, tensor.shape, strict=True)):
         low, high = bounds(index)
         top = bounds(extent)[1]
-        if high is not None and high < 0 or low is not None and top is not None and low >= top:
+        if (high is not None and high < 0) or (low is not None and top is not None and low >= top):
             what = f"index {low}" if low == high else f"index of range {low} to {high}"
             raise TraceError(f"{what} is out of range for axis {axis} of {tensor.name}, shape {shown(tensor.shape)}")
     return coordinates
@@ -138,7 +139,9 @@ def _strided(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ..
         if isinstance(index, int) and isinstance(stride, int):
             total = _add(builder, total, index * stride)
         elif index != 0 and stride != 0:
-            total = _add(builder, total, arithmetic.binary(builder, "mul", _as(builder, index, wide), _as(builder, stride, wide)))
+            total = _add(
+                builder, total, arithmetic.binary(builder, "mul", _as(builder, index, wide), _as(builder, stride, wide))
+            )
     return total
 
 
@@ -158,7 +161,9 @@ def swizzled(builder: Builder, layout: ComposeLayout, offset: Index) -> Index:
     facts = builder.linear_facts(inside)
     p, b, a = layout.per_element, layout.swizzle_len, layout.atom_len
     if not inside.terms:
-        return builder.integer(offset.dtype, outside.times(period).plus(Linear((), layout.swizzle.apply(inside.constant))))
+        return builder.integer(
+            offset.dtype, outside.times(period).plus(Linear((), layout.swizzle.apply(inside.constant)))
+        )
     if not facts.fits(offset.dtype):
         outside, inside = Linear(), offset.linear
     x = builder.integer(offset.dtype, inside, facts if facts.fits(offset.dtype) else None)
@@ -177,7 +182,9 @@ def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...
     checked(tensor, coordinates)
     assert not isinstance(tensor.base, Registers)
     offset = element_offset(builder, tensor, coordinates)
-    access = Access(tensor.name, tuple(atom(builder, c) for c in coordinates), tuple(atom(builder, e) for e in tensor.shape))
+    access = Access(
+        tensor.name, tuple(atom(builder, c) for c in coordinates), tuple(atom(builder, e) for e in tensor.shape)
+    )
     if isinstance(offset, int):
         return Address(tensor.base, None, offset * tensor.dtype.bytes, access)
     return _bytes(builder, tensor, offset, access)
@@ -189,7 +196,7 @@ def _bytes(builder: Builder, tensor: TensorValue, offset: Scalar, access: Access
     assert offset.linear is not None
     size = tensor.dtype.bytes
     bound = max(abs(x) if x is not None else math.inf for x in (offset.facts.lo, offset.facts.hi)) * size
-    narrow = bound < 1 << 31 or isinstance(tensor.base, GlobalBuffer) and not tensor.base.wide
+    narrow = bound < 1 << 31 or (isinstance(tensor.base, GlobalBuffer) and not tensor.base.wide)
     dtype = dtypes.int32 if narrow and offset.dtype.bits == 32 else dtypes.int64
     moving = Linear(offset.linear.terms)
     atom_ = builder.materialize(dtype, moving.times(size), "offset") if moving.terms else None
@@ -214,7 +221,11 @@ def alignment(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, .
 
 def offset_multiple(builder: Builder, offset: Scalar) -> int:
     assert offset.linear is not None
-    return math.gcd(builder.linear_facts(offset.linear).multiple, offset.facts.multiple) if offset.linear.terms else abs(offset.linear.constant)
+    return (
+        math.gcd(builder.linear_facts(offset.linear).multiple, offset.facts.multiple)
+        if offset.linear.terms
+        else abs(offset.linear.constant)
+    )
 
 
 # ---- registers ----------------------------------------------------------------------------------------

@@ -138,7 +138,9 @@ def binary(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
 def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     """The count keeps its own value: it need not have the type of what is shifted."""
     left = _unbool(builder, natural(builder, a), False)
-    right = literal(builder, b, left.dtype) if is_number(b) else convert(builder, _unbool(builder, b, False), left.dtype)
+    right = (
+        literal(builder, b, left.dtype) if is_number(b) else convert(builder, _unbool(builder, b, False), left.dtype)
+    )
     if not left.dtype.is_int:
         raise TraceError(f"expected an integer to shift but got {describe(left)}")
     count = right.facts.constant
@@ -192,7 +194,11 @@ def _integer(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     row = ARITHMETIC.get((op, a.dtype.name))
     if row is None:
         raise TraceError(f"{op} is not defined for {a.dtype}")
-    facts = fact.TRANSFER[op](a.facts, b.facts) if op in fact.TRANSFER else Facts(uniformity=max(a.uniformity, b.uniformity))
+    facts = (
+        fact.TRANSFER[op](a.facts, b.facts)
+        if op in fact.TRANSFER
+        else Facts(uniformity=max(a.uniformity, b.uniformity))
+    )
     fits = facts.fits(a.dtype)
     params: tuple[tuple[str, int], ...] = ()
     if fits and a.dtype.signed and op in ("add", "sub", "mul", "shl"):
@@ -262,7 +268,7 @@ def _division(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     facts = fact.TRANSFER[op](a.facts, b.facts)
     known = facts.meet(fact.of_type(a.dtype, facts.uniformity))
     nonnegative = a.facts.lo is not None and a.facts.lo >= 0 and b.facts.lo is not None and b.facts.lo >= 0
-    if not (b.facts.lo is not None and b.facts.lo > 0 or b.facts.hi is not None and b.facts.hi < 0):
+    if not ((b.facts.lo is not None and b.facts.lo > 0) or (b.facts.hi is not None and b.facts.hi < 0)):
         builder.block.partial = True  # may divide by zero: never run ahead of the test that guards it
     params = (("nonnegative", 1),) if nonnegative and a.dtype.signed else ()
     row = ARITHMETIC[op, a.dtype.name]
@@ -309,7 +315,9 @@ def unary(builder: Builder, op: str, value: Scalar) -> Scalar:
     if op == "invert":
         if value.dtype.is_bool:
             value = convert(builder, value, dtypes.int32)
-        return binary(builder, "xor", value, literal(builder, -1 if value.dtype.signed else value.dtype.max, value.dtype))
+        return binary(
+            builder, "xor", value, literal(builder, -1 if value.dtype.signed else value.dtype.max, value.dtype)
+        )
     if value.dtype.is_bool:
         value = convert(builder, value, dtypes.int32)
     if op == "abs" and value.dtype.kind == "uint":
@@ -353,7 +361,9 @@ def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     result = builder.operate(row, operands, Facts(0, 1, 1, uniformity), loops=left.loops | right.loops)
     if not left.dtype.is_int:
         return result
-    return Scalar(result.dtype, result.facts, result.atom, None, result.loops, refines=refinements(builder, op, left, right))
+    return Scalar(
+        result.dtype, result.facts, result.atom, None, result.loops, refines=refinements(builder, op, left, right)
+    )
 
 
 def truth(builder: Builder, value: Value) -> Scalar:

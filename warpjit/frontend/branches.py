@@ -120,7 +120,12 @@ def if_statement(tracer: Tracer, node: ast.If) -> None:
 
 
 def _device_if(
-    tracer: Tracer, node: ast.If, test: Scalar, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], live: frozenset[str]
+    tracer: Tracer,
+    node: ast.If,
+    test: Scalar,
+    body: Sequence[ast.stmt],
+    orelse: Sequence[ast.stmt],
+    live: frozenset[str],
 ) -> None:
     tracer.require_device("a branch on a runtime value")
     condition = arithmetic.truth(tracer.builder, test)
@@ -148,7 +153,9 @@ def split_return(tracer: Tracer, node: ast.If, rest: Sequence[ast.stmt]) -> bool
         tracer.execute([*(node.body if test else node.orelse), *rest])
         return True
     if any(frame.scope is tracer.scope for frame in tracer.loop_frames):
-        problem = TraceError("return under a runtime condition inside a loop of a helper: assign a name and break instead")
+        problem = TraceError(
+            "return under a runtime condition inside a loop of a helper: assign a name and break instead"
+        )
         tracer.give_up(problem, node, depth)
         return True
     tracer.builder.loc = place
@@ -183,7 +190,9 @@ def _returns(node: ast.AST) -> bool:
 class Side:
     """One arm of an expression after it was evaluated in a block of its own."""
 
-    def __init__(self, tracer: Tracer, refined: tuple[tuple[Local, Facts], ...], uniformity: Uniformity, run: Callable[[], Value]):
+    def __init__(
+        self, tracer: Tracer, refined: tuple[tuple[Local, Facts], ...], uniformity: Uniformity, run: Callable[[], Value]
+    ):
         builder = tracer.builder
         control = builder.control
         builder.open(refined)
@@ -270,7 +279,9 @@ def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value
     constant = Side(tracer, (), left.uniformity, lambda: op == "or")
     sides = [side, constant] if op == "and" else [constant, side]
     result = _branch_value(tracer, left, sides)
-    true, false = (left.refines[0] + side.value.refines[0], ()) if op == "and" else ((), left.refines[1] + side.value.refines[1])
+    true, false = (
+        (left.refines[0] + side.value.refines[0], ()) if op == "and" else ((), left.refines[1] + side.value.refines[1])
+    )
     return Scalar(result.dtype, result.facts, result.atom, None, result.loops, refines=(true, false))
 
 

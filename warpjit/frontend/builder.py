@@ -102,7 +102,7 @@ class Builder:
         count = self.names.get(hint, 0)
         self.names[hint] = count + 1
         name = f"{hint}_{count}" if count else hint
-        if name in self.reserved or count and name in self.names:
+        if name in self.reserved or (count and name in self.names):
             return self.unique(hint)
         return name
 
@@ -215,7 +215,9 @@ class Builder:
         for index, (local, coefficient) in enumerate(terms):
             last = index == len(terms) - 1 and not linear.constant
             term, op = (local, abs(coefficient)), "add" if total is None or coefficient > 0 else "sub"
-            value = self._product(dtype, term, hint if last and total is None else "t", coefficient < 0 and total is None)
+            value = self._product(
+                dtype, term, hint if last and total is None else "t", coefficient < 0 and total is None
+            )
             total = value if total is None else self._combine(op, total, value, hint if last else "t")
         assert total is not None
         if linear.constant:

@@ -43,7 +43,9 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         builtin = None
     if builtin is not None and (is_kernel_value(args) or is_kernel_value(kwargs)):
         return builtin(tracer, *args, **kwargs)
-    if isinstance(function, types.FunctionType) and (is_kernel_value(args) or is_kernel_value(kwargs) or reaches(function)):
+    if isinstance(function, types.FunctionType) and (
+        is_kernel_value(args) or is_kernel_value(kwargs) or reaches(function)
+    ):
         return inline(tracer, function, args, kwargs)
     if is_kernel_value(args) or is_kernel_value(kwargs):
         name = getattr(function, "__qualname__", repr(function))
@@ -105,9 +107,16 @@ def _raw(tracer: Tracer, function: Row, args: list[Value], kwargs: dict[str, Val
 
 def _closure(tracer: Tracer, function: Closure, args: list[Value], kwargs: dict[str, Value]) -> Value:
     scope = Scope(
-        function.scope.source, None, node=function.node, parent=function.scope, outer=tracer.builder.loc, captures=tracer.captures
+        function.scope.source,
+        None,
+        node=function.node,
+        parent=function.scope,
+        outer=tracer.builder.loc,
+        captures=tracer.captures,
     )
-    return _run(tracer, scope, function.name, bind_arguments(function.node, function.name, args, kwargs, function.defaults))
+    return _run(
+        tracer, scope, function.name, bind_arguments(function.node, function.name, args, kwargs, function.defaults)
+    )
 
 
 CALLS: dict[type, Callable[..., Value]] = {
@@ -162,7 +171,11 @@ def inline(tracer: Tracer, function: types.FunctionType, args: list[Value], kwar
 
 
 def bind_arguments(
-    node: ast.FunctionDef | ast.Lambda, name: str, args: list[Value], kwargs: dict[str, Value], defaults: dict[str, Value]
+    node: ast.FunctionDef | ast.Lambda,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    defaults: dict[str, Value],
 ) -> dict[str, Value]:
     """Arguments to parameters of a function that exists as syntax only. TraceError as Python's TypeError."""
     parameters = []
@@ -187,7 +200,9 @@ def bind_arguments(
 
 def _run(tracer: Tracer, scope: Scope, name: str, arguments: dict[str, Value]) -> Value:
     if scope.outer is not None and len(scope.outer.frames) > MAX_DEPTH:
-        raise TraceError(f"{name} calls itself too deeply: a helper is inlined, so its recursion must end while tracing")
+        raise TraceError(
+            f"{name} calls itself too deeply: a helper is inlined, so its recursion must end while tracing"
+        )
     outer, terminated, loc = tracer.scope, tracer.terminated, tracer.builder.loc
     scope.names.update(arguments)
     tracer.scope, tracer.terminated = scope, False
@@ -237,7 +252,11 @@ def _is_instance(tracer: Tracer, value: Value, kind: Any) -> Value:
 def _sum(tracer: Tracer, items: Value, start: Value = 0) -> Value:
     total = start
     for item in items:
-        total = total + item if is_number(total) and is_number(item) else arithmetic.binary(tracer.builder, "add", total, item)
+        total = (
+            total + item
+            if is_number(total) and is_number(item)
+            else arithmetic.binary(tracer.builder, "add", total, item)
+        )
     return total
 
 

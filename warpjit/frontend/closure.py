@@ -1,4 +1,4 @@
-"""A function defined inside a kernel or helper: its syntax, and the scope whose names it sees (as they are when it runs)."""
+"""A function defined inside a kernel or helper: its syntax, and the scope whose names it sees when it runs."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class Closure:
     def of(cls, tracer: Tracer, node: ast.FunctionDef | ast.Lambda) -> Closure:
         args = node.args
         positional = [*args.posonlyargs, *args.args]
-        pairs: list[tuple[ast.arg, Any]] = list(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+        pairs: list[tuple[ast.arg, Any]] = list(
+            zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True)
+        )
         pairs += [(arg, default) for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default]
         return cls(node, tracer.scope, {arg.arg: tracer.evaluate(default) for arg, default in pairs})

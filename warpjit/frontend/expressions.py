@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import operator
-import types
 from collections.abc import Callable
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import arithmetic, memory, views
+from warpjit.frontend import arithmetic, memory, slices
+from warpjit.frontend.addresses import static_int
 from warpjit.frontend.branches import choose, short_circuit
-from warpjit.frontend.builder import Builder
 from warpjit.frontend.calls import call
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.language.types import Dynamic
@@ -165,7 +164,9 @@ def _bool_op(tracer: Tracer, node: ast.BoolOp) -> Value:
         def run() -> Value:
             result = tracer.evaluate(value)
             if isinstance(result, Scalar) and not result.dtype.is_bool:
-                raise TraceError(f"an operand of {op!r} is a {result.dtype}: compare it, since {op!r} gives a bool on the device")
+                raise TraceError(
+                    f"an operand of {op!r} is a {result.dtype}: compare it, since {op!r} gives a bool on the device"
+                )
             return result
 
         return run
@@ -229,29 +230,17 @@ def _subscript(tracer: Tracer, node: ast.Subscript) -> Value:
 def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
     """`owner[index]` in the reading direction."""
     if isinstance(owner, Method) and owner.name == "sub":
-        return views.subtensor(tracer.builder, owner.owner, index if isinstance(index, tuple) else (index,))
+        return slices.subtensor(tracer.builder, owner.owner, index if isinstance(index, tuple) else (index,))
     if isinstance(owner, TensorValue):
         items = index if isinstance(index, tuple) else (index,)
         if any(isinstance(item, slice) for item in items):
-            return views.subtensor(tracer.builder, owner, items)
-        return memory.load(tracer.builder, owner, _indices(tracer, owner, items))
+            return slices.subtensor(tracer.builder, owner, items)
+        return memory.load(tracer.builder, owner, memory.indices(owner, items))
     if isinstance(index, Scalar):
-        if isinstance(index.static, int):
-            index = int(index.static)
-        else:
-            index = static_index(index)
+        index = static_int(index, "the index of a tuple")
     if isinstance(owner, Scalar | Pointer):
         raise TraceError(f"{arithmetic.describe(owner)} has no elements")
     return python(operator.getitem, owner, index)
-
-
-def static_index(index: Scalar) -> int:
-    from_static = views.static_int(index, "the index of a tuple")
-    return from_static
-
-
-def _indices(tracer: Tracer, owner: TensorValue, items: tuple[Value, ...]) -> tuple[Any, ...]:
-    return memory.indices(owner, items)
 
 
 def _attribute(tracer: Tracer, node: ast.Attribute) -> Value:
@@ -264,7 +253,7 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
         known = ATTRIBUTES.get(type(owner), {})
         if name in known:
             return known[name](tracer.builder, owner)
-        if name in METHODS.get(type(owner), {}) or isinstance(owner, TensorValue) and name == "sub":
+        if name in METHODS.get(type(owner), {}) or (isinstance(owner, TensorValue) and name == "sub"):
             return Method(owner, name)
         legal = sorted([*known, *METHODS.get(type(owner), {})])
         raise TraceError(f"{kinds[type(owner)]} has no attribute {name!r}; it has {', '.join(legal) or 'none'}")
@@ -322,5 +311,3 @@ EXPRESSIONS.update(
     }
 )
 CONDITIONS.update({ast.BoolOp: _bool_condition})
-
-__all__ = ["Builder", "attribute", "binary", "compare", "python", "subscript", "types"]

@@ -1,4 +1,7 @@
-"""What the names directly under `T`, and who-am-I names under `T.cuda`, do while tracing. Instructions stand in `instructions`."""
+"""What the names directly under `T`, and the who-am-I names under `T.cuda`, do while tracing.
+
+Names that stand for an instruction are in `instructions`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def _positive(what: str) -> Callable[[Value], int]:
 
 def _grid(tracer: Tracer) -> Callable[[Value], Any]:
     def check(value: Value) -> Any:
-        if isinstance(value, bool | float) or isinstance(value, Scalar) and not value.dtype.is_int:
+        if isinstance(value, bool | float) or (isinstance(value, Scalar) and not value.dtype.is_int):
             raise TraceError(f"grid: expected integers but got {arithmetic.describe(value)}")
         if isinstance(value, int) and value < 0:
             raise TraceError(f"grid: expected sizes of 0 or more but got {value}")
@@ -91,9 +94,7 @@ def _axis(axis: Value) -> int:
     return "xyz".index(axis)
 
 
-def _register(
-    tracer: Tracer, register: str, hint: str, top: int | None, uniformity: Uniformity
-) -> Scalar:
+def _register(tracer: Tracer, register: str, hint: str, top: int | None, uniformity: Uniformity) -> Scalar:
     """A special register of range 0 to top."""
     tracer.require_device(f"T.cuda.{hint}")
     if top == 0:

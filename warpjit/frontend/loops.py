@@ -1,10 +1,8 @@
 """`for` and `while`.
 
-A `for` over `range` is a loop on the device. Names that an iteration may read before it assigns them, or that are
-read after the loop, live in typed locals which each iteration assigns where it ends. What is assumed of them is
-first what held before the loop; where an iteration breaks the assumption, the attempt is dropped and the body is
-traced again on a weaker one. A range known while tracing is expanded instead when a value that derives from its
-variable must be static; `T.unroll` and any other static iterable are always expanded.
+A `for` over `range` is a loop on the device; what it carries is in `carried`. A range known while tracing is expanded
+instead when a value that derives from its variable must be static; `T.unroll` and any other static iterable are
+always expanded.
 """
 
 from __future__ import annotations
@@ -14,20 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from warpjit.errors import TraceError
-from warpjit.frontend import arithmetic, merge
+from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic
-from warpjit.frontend.merge import Bound
+from warpjit.frontend.carried import leave, settle
 from warpjit.frontend.targets import assign
-from warpjit.frontend.tracer import STATEMENTS, Edge, ExpandedFrame, LoopFrame, Tracer, widen
-from warpjit.frontend.values import Linear, Poison, Scalar, Unbound, Value
+from warpjit.frontend.tracer import STATEMENTS, ExpandedFrame, LoopFrame, Tracer
+from warpjit.frontend.values import Linear, Scalar, Value
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
-from warpjit.ir.dtypes import DType
-from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Assign, Break, Const, Continue, Declare, For, Local, Node, While
+from warpjit.ir.facts import Facts
+from warpjit.ir.nodes import Break, Const, Continue, For, Node, While
 
 MAX_EXPANDED = 4096
-MAX_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,9 @@ def for_statement(tracer: Tracer, node: ast.For) -> None:
 
 def _iterable(items: Value) -> Sequence[Value]:
     if isinstance(items, Scalar) or not isinstance(items, Iterable):
-        raise TraceError(f"{arithmetic.describe(items)} cannot be iterated over: expected range(...), T.unroll(...) or a tuple")
+        raise TraceError(
+            f"{arithmetic.describe(items)} cannot be iterated over: expected range(...), T.unroll(...) or a tuple"
+        )
     return tuple(items)
 
 
@@ -132,7 +130,8 @@ def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
             frame.nodes += len(tracer.builder.block.nodes) - before
             if frame.nodes > MAX_EXPANDED:
                 raise TraceError(
-                    f"this loop was expanded to more than {MAX_EXPANDED:,} statements: make its range or its body smaller, "
+                    f"this loop was expanded to more than {MAX_EXPANDED:,} statements: make its range or its "
+                    "body smaller, "
                     "or index registers with values that do not derive from its variable"
                 )
             if tracer.terminated and frame.exit is None:
@@ -149,184 +148,7 @@ def while_statement(tracer: Tracer, node: ast.While) -> None:
     if node.orelse:
         raise TraceError("while … else is not part of the language")
     tracer.require_device("a while loop")
-    _settle(tracer, node, lambda frame: _while_body(tracer, node, frame))
-
-
-# ---- device loops -----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Carried:
-    """One name that lives across iterations: its local (None until its type is known) and what is assumed of it."""
-
-    name: str
-    initial: Bound
-    local: Local | None
-    facts: Facts | None
-
-    @property
-    def starts_bound(self) -> bool:
-        return not isinstance(self.initial.value, Unbound)
-
-
-def _carried(tracer: Tracer, node: ast.For | ast.While) -> list[Carried]:
-    scope = tracer.scope
-    flow = scope.liveness
-    assigned = flow.assigned([node])
-    wanted = (assigned & flow.live_after(node)) | (assigned & flow.exposed(node) & scope.names.keys())
-    result = []
-    for name in sorted(wanted):
-        value = scope.names.get(name, Unbound(name, tracer.builder.loc))
-        if isinstance(value, Scalar):
-            value = tracer.fresh(value)
-        result.append(Carried(name, Bound(value, scope.bound.get(name, tracer.builder.loc)), None, None))
-    return result
-
-
-def _settle(tracer: Tracer, node: ast.For | ast.While, body: Callable[[LoopFrame], None]) -> None:
-    """Trace the loop until what was assumed of its carried names holds."""
-    names = _carried(tracer, node)
-    state = tracer.save()
-    assumed: dict[str, Facts] = {}
-    types: dict[str, DType] = {}
-    control = tracer.builder.control
-    for attempt in range(16):
-        frame = LoopFrame(tracer.scope, {}, control=control)
-        _begin(tracer, frame, names, assumed, types)
-        tracer.loop_frames.append(frame)
-        body(frame)
-        tracer.loop_frames.pop()
-        weaker = _check(frame, names, assumed, tracer.thresholds, attempt)
-        wider = frame.leaves if frame.leaves > frame.control else control
-        if not weaker and wider == control:
-            _end(tracer, frame, names)
-            return
-        for name, local in ((carried.name, carried.local) for carried in names):
-            if local is not None:
-                types[name] = local.dtype
-        assumed.update(weaker)
-        control = wider
-        loc = tracer.builder.loc
-        tracer.restore(state)
-        tracer.builder.loc = loc
-    raise AssertionError("the facts of a loop did not settle")
-
-
-def _begin(
-    tracer: Tracer, frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], types: dict[str, DType]
-) -> None:
-    """Declare the carried locals and give them their values from before the loop."""
-    builder, scope = tracer.builder, tracer.scope
-    for carried in names:
-        value = carried.initial.value
-        carried.local = None
-        if isinstance(value, Poison) or merge.number_type(value) is None:
-            continue
-        dtype = merge.number_type(value)
-        assert dtype is not None
-        initial = merge.lift(tracer, value, dtype)
-        carried.facts = assumed.get(carried.name, initial.facts).at(Uniformity.GRID)
-        carried.local = builder.local(carried.name, dtype, carried.facts, initial.loops)
-        builder.emit(Declare(carried.local, loc=builder.loc))
-        builder.emit(Assign(carried.local, builder.atom(initial), loc=builder.loc))
-        scope.names[carried.name] = builder.scalar_of(carried.local)
-    for carried in names:
-        frame.carried[carried.name] = carried
-        if not carried.starts_bound and carried.name in types:
-            carried.facts = assumed[carried.name]
-            carried.local = builder.local(carried.name, types[carried.name], carried.facts)
-            builder.emit(Declare(carried.local, loc=builder.loc))
-
-
-def leave(tracer: Tracer, frame: LoopFrame, edges: list[Edge]) -> None:
-    """Control reaches the end of an iteration, a `continue` or a `break`: assign the carried locals."""
-    scope = tracer.scope
-    values: dict[str, Scalar] = {}
-    pairs: list[tuple[Local, Scalar]] = []
-    for name, carried in frame.carried.items():
-        value = scope.names.get(name, Unbound(name, tracer.builder.loc))
-        if isinstance(value, Poison | Unbound):
-            continue
-        here = Bound(value, scope.bound.get(name, tracer.builder.loc))
-        if carried.local is None:
-            _first_value(tracer, frame, carried, here)
-            if carried.local is None:
-                continue
-        dtype = merge.meeting_type(tracer, name, [_as_bound(tracer, carried), here], tracer.builder.loc)
-        scalar = merge.lift(tracer, value, dtype)
-        if isinstance(value, Scalar):
-            scalar = tracer.fresh(value)
-        values[name] = scalar
-        pairs.append((carried.local, scalar))
-    merge.assign_all(tracer, pairs)
-    edges.append(Edge(values, tracer.builder.control))
-
-
-def _as_bound(tracer: Tracer, carried: Carried) -> Bound:
-    assert carried.local is not None
-    return Bound(tracer.builder.scalar_of(carried.local), carried.initial.loc)
-
-
-def _first_value(tracer: Tracer, frame: LoopFrame, carried: Carried, here: Bound) -> None:
-    """A name without a value before the loop, or with one that is no number: what an iteration leaves in it."""
-    if carried.starts_bound and merge.same(carried.initial.value, here.value):
-        return
-    if carried.starts_bound:
-        merge.meeting_type(tracer, carried.name, [carried.initial, here], tracer.builder.loc)
-        return
-    dtype = merge.number_type(here.value)
-    if dtype is None:
-        merge.meeting_type(tracer, carried.name, [here], tracer.builder.loc)
-        return
-    carried.facts = Facts(0, 0, 0, Uniformity.STATIC) if dtype.is_int or dtype.is_bool else Facts(uniformity=Uniformity.STATIC)
-    carried.local = tracer.builder.local(carried.name, dtype, carried.facts)
-
-
-def _check(
-    frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], thresholds: set[int], attempt: int
-) -> dict[str, Facts]:
-    """Assumptions that an iteration broke, weakened."""
-    weaker: dict[str, Facts] = {}
-    for carried in names:
-        if carried.local is None or carried.facts is None:
-            continue
-        seen = [edge.values[carried.name].facts for edge in [*frame.edges, *frame.breaks] if carried.name in edge.values]
-        new = carried.facts
-        for facts in seen:
-            new = new.join(facts)
-        late = not carried.starts_bound and carried.name not in assumed
-        if new == carried.facts and not late:
-            continue
-        limits = fact.of_type(carried.local.dtype)
-        if attempt < MAX_ATTEMPTS:
-            weaker[carried.name] = (_joined(seen) if late else widen(carried.facts, new, thresholds)).meet(limits)
-        else:
-            weaker[carried.name] = fact.of_type(carried.local.dtype, new.uniformity)
-    return weaker
-
-
-def _joined(seen: list[Facts]) -> Facts:
-    result = seen[0]
-    for facts in seen[1:]:
-        result = result.join(facts)
-    return result.at(Uniformity.GRID)
-
-
-def _end(tracer: Tracer, frame: LoopFrame, names: list[Carried]) -> None:
-    """After the loop: carried names are their locals; lanes that left at different times may differ."""
-    builder, scope = tracer.builder, tracer.scope
-    for carried in names:
-        if carried.local is None:
-            continue
-        facts = carried.facts.at(frame.control) if carried.facts else Facts()
-        builder.facts[carried.local] = facts
-        scalar = builder.scalar_of(carried.local)
-        edges = [*frame.edges, *frame.breaks]
-        certain = carried.starts_bound or frame.runs and all(carried.name in edge.values for edge in edges)
-        scope.names[carried.name] = scalar if certain else Unbound(carried.name, builder.loc)
-        scope.bound[carried.name] = builder.loc
-    builder.control = max(builder.control, tracer.returned)
-    builder.refine(frame.after)
+    settle(tracer, node, lambda frame: _while_body(tracer, node, frame))
 
 
 # ---- for --------------------------------------------------------------------------------------------------------
@@ -342,7 +164,7 @@ def device_for(tracer: Tracer, node: ast.For, items: Range) -> None:
         tracer.builder.loc = loc
         _for_body(tracer, node, items, counted, frame)
 
-    _settle(tracer, node, body)
+    settle(tracer, node, body)
 
 
 @dataclass(frozen=True)
@@ -359,9 +181,13 @@ class Counted:
 def _count(tracer: Tracer, items: Range) -> Counted:
     """A loop whose variable cannot overflow: the user's own, or else a counter of iterations."""
     builder = tracer.builder
-    start, stop = arithmetic.common(builder, items.start, items.stop) if items.static is None else (
-        arithmetic.natural(builder, items.start),
-        arithmetic.natural(builder, items.stop),
+    start, stop = (
+        arithmetic.common(builder, items.start, items.stop)
+        if items.static is None
+        else (
+            arithmetic.natural(builder, items.start),
+            arithmetic.natural(builder, items.stop),
+        )
     )
     last = start.dtype.max if items.step > 0 else start.dtype.min
     end = stop.facts.hi if items.step > 0 else stop.facts.lo
@@ -369,8 +195,14 @@ def _count(tracer: Tracer, items: Range) -> Counted:
         return Counted(start, stop, items.step)
     wide = [arithmetic.convert(builder, value, dtypes.int64) for value in (start, stop)]
     span = arithmetic.binary(builder, "sub", wide[1], wide[0])
-    trips = arithmetic.binary(builder, "max", arithmetic.ceiling_division(builder, span, items.step) if items.step > 0 else
-                              arithmetic.ceiling_division(builder, arithmetic.binary(builder, "sub", 0, span), -items.step), 0)
+    trips = arithmetic.binary(
+        builder,
+        "max",
+        arithmetic.ceiling_division(builder, span, items.step)
+        if items.step > 0
+        else arithmetic.ceiling_division(builder, arithmetic.binary(builder, "sub", 0, span), -items.step),
+        0,
+    )
     zero = builder.integer(dtypes.int64, Linear())
     return Counted(zero, trips, 1, start, items.step)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, alignment, atom, register, shown, static_int
+from warpjit.frontend.addresses import Index, address, alignment, register, shown, static_int
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
 from warpjit.ir import dtypes
@@ -123,7 +123,9 @@ def _read(builder: Builder, tensor: TensorValue, element: int) -> Scalar:
     slot, part = _slot(tensor, element)
     bits = tensor.dtype.bits
     if bits > slot.dtype.bits:  # two words make one element
-        low, high = (bitcast(builder, _take(builder, Slot(slot.registers, slot.index + i)), dtypes.uint32) for i in (0, 1))
+        low, high = (
+            bitcast(builder, _take(builder, Slot(slot.registers, slot.index + i)), dtypes.uint32) for i in (0, 1)
+        )
         wide = builder.operate(PACK64, (builder.atom(low), builder.atom(high)), fact.of_type(dtypes.uint64))
         return bitcast(builder, wide, tensor.dtype)
     word = _take(builder, slot)
@@ -182,5 +184,3 @@ def _insert(builder: Builder, word: Scalar, value: Scalar, bits: int, part: int)
         return raw
     operands: Any = (builder.atom(word), builder.atom(raw), None)
     return builder.operate(INSERT[bits], operands, fact.of_type(dtypes.uint32), params=(("index", part),))
-
-

@@ -58,7 +58,9 @@ def meeting_type(tracer: Tracer, name: str, values: Sequence[Bound], at: Loc) ->
             others = [other for other in values if other is not bound]
             notes = [Note(f"{name} is {kind(bound.value)} from here", bound.loc)]
             notes += [Note(f"and {kind(other.value)} from here", other.loc) for other in others[:1]]
-            message = f"{name} would be carried by the control flow, but {kind(bound.value)} cannot be: only numbers can"
+            message = (
+                f"{name} would be carried by the control flow, but {kind(bound.value)} cannot be: only numbers can"
+            )
             raise Reject(Finding(message, at, tuple(notes)))
     typed = [bound for bound in values if isinstance(bound.value, Scalar)]
     if not typed:
@@ -88,7 +90,7 @@ def _literal_type(name: str, values: Sequence[Bound], at: Loc) -> DType:
 def _fits(tracer: Tracer, name: str, literal: Bound, typed: Bound, at: Loc) -> None:
     dtype = typed.value.dtype
     own = number_type(literal.value)
-    if own == dtypes.bool_ and not dtype.is_bool or dtype.is_bool and own != dtypes.bool_:
+    if (own == dtypes.bool_ and not dtype.is_bool) or (dtype.is_bool and own != dtypes.bool_):
         raise _differ(name, literal, typed, at)
     if isinstance(literal.value, float) and dtype.is_int:
         raise _differ(name, literal, typed, at)
@@ -98,12 +100,20 @@ def _fits(tracer: Tracer, name: str, literal: Bound, typed: Bound, at: Loc) -> N
 def _differ(name: str, a: Bound, b: Bound, at: Loc) -> Reject:
     types = [number_type(bound.value) for bound in (a, b)]
     notes = (Note(f"{types[0]} from here", a.loc), Note(f"{types[1]} from here", b.loc))
-    return Reject(Finding(f"{name} would change its type from {types[0]} to {types[1]}: convert one of them", at, notes))
+    return Reject(
+        Finding(f"{name} would change its type from {types[0]} to {types[1]}: convert one of them", at, notes)
+    )
 
 
 def kind(value: Value) -> str:
     """A value's kind in a sentence."""
-    names = {"TensorValue": "a tensor", "tuple": "a tuple", "str": "a string", "NoneType": "None", "Pointer": "a pointer"}
+    names = {
+        "TensorValue": "a tensor",
+        "tuple": "a tuple",
+        "str": "a string",
+        "NoneType": "None",
+        "Pointer": "a pointer",
+    }
     dtype = number_type(value)
     return f"a {dtype}" if dtype is not None else names.get(type(value).__name__, f"a {type(value).__name__}")
 
@@ -138,5 +148,3 @@ def poisoned(values: Sequence[Bound]) -> bool:
 
 def unbound(values: Sequence[Bound]) -> bool:
     return any(isinstance(bound.value, Unbound) for bound in values)
-
-

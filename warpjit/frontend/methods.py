@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import memory, views
+from warpjit.frontend import memory, rearrange, views
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.language.types import SCALAR_TYPES, ScalarType, as_dtype
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value
@@ -29,11 +29,11 @@ def _view(builder: Builder, tensor: TensorValue, *shape: Value, layout: Any = No
 
 
 def _rearrange(builder: Builder, tensor: TensorValue, pattern: Any, /, **sizes: Value) -> TensorValue:
-    return views.rearrange(builder, tensor, pattern, sizes)
+    return rearrange.rearrange(builder, tensor, pattern, sizes)
 
 
 def _permute(builder: Builder, tensor: TensorValue, *dims: Value) -> TensorValue:
-    return views.permute(tensor, dims)
+    return rearrange.permute(tensor, dims)
 
 
 def _ptr(builder: Builder, tensor: TensorValue, *items: Value) -> Pointer:

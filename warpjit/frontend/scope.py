@@ -54,7 +54,21 @@ def _of_module(module: Any, name: str) -> Any:
 
 
 REFUSED = (list, dict, set, bytearray)
-PLAIN = (int, float, bool, str, bytes, type(None), DType, TileLayout, ComposeLayout, Axis, enum.Enum, type, types.ModuleType)
+PLAIN = (
+    int,
+    float,
+    bool,
+    str,
+    bytes,
+    type(None),
+    DType,
+    TileLayout,
+    ComposeLayout,
+    Axis,
+    enum.Enum,
+    type,
+    types.ModuleType,
+)
 
 
 def check_captured(name: str, value: Any) -> None:
@@ -62,7 +76,11 @@ def check_captured(name: str, value: Any) -> None:
     if isinstance(value, REFUSED):
         what = type(value).__name__
         raise TraceError(f"{name} is a captured {what}: it may change unnoticed. Use a tuple, or pass it as a constant")
-    if type(value).__module__.partition(".")[0] in ("torch", "numpy") and hasattr(value, "shape") and hasattr(value, "dtype"):
+    if (
+        type(value).__module__.partition(".")[0] in ("torch", "numpy")
+        and hasattr(value, "shape")
+        and hasattr(value, "dtype")
+    ):
         raise TraceError(f"{name} is a captured tensor: pass it as an argument of the kernel")
     if isinstance(value, tuple | frozenset):
         for item in value:
@@ -96,7 +114,9 @@ class Scope:
         self.liveness = _liveness(self.node)
         self.captures = captures
         self.globals = function.__globals__ if function is not None else (parent.globals if parent else {})
-        self.cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if function else {}
+        self.cells = (
+            dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if function else {}
+        )
         self.result: Value = MISSING
         self._locs: dict[int, Loc] = {}
 

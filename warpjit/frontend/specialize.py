@@ -74,7 +74,9 @@ class ConstantKind:
             check_captured(name, value)
             hash(value)
         except Exception as error:
-            raise ArgumentError(f"{name}: expected a compile-time constant (a hashable value) but got {value!r}: {error}") from None
+            raise ArgumentError(
+                f"{name}: expected a compile-time constant (a hashable value) but got {value!r}: {error}"
+            ) from None
         return cls(type(value).__qualname__, _typed(value), value)
 
 
@@ -158,7 +160,9 @@ def _sizes(
     if spec.shape is None:
         return shape, ()
     if len(shape) != len(spec.shape):
-        raise ArgumentError(f"{name}: expected {len(spec.shape)} axes, shape {_shape_text(spec)}, but got shape {shape}")
+        raise ArgumentError(
+            f"{name}: expected {len(spec.shape)} axes, shape {_shape_text(spec)}, but got shape {shape}"
+        )
     kept: list[int | Dynamic] = []
     names: list[tuple[int, str]] = []
     for axis, (size, wanted) in enumerate(zip(shape, spec.shape, strict=True)):
@@ -195,7 +199,9 @@ def _stride_class(
     if stride == product and (axis == len(shape) - 1 or product != 1):
         return Stride.PACKED
     if packed and stride != product:
-        raise ArgumentError(f'{name}: layout="default" demands packed rows, strides of shape {shape}, but got strides {strides}')
+        raise ArgumentError(
+            f'{name}: layout="default" demands packed rows, strides of shape {shape}, but got strides {strides}'
+        )
     if stride in (0, 1):
         return Stride.ZERO if stride == 0 else Stride.ONE
     return Stride.FREE16 if stride * dtype.bits % (8 * 16) == 0 else Stride.FREE
@@ -203,7 +209,9 @@ def _stride_class(
 
 def _alignment(name: str, pointer: int, spec: Tensor, dtype: DType) -> int:
     if spec.align is not None and pointer % spec.align:
-        raise ArgumentError(f"{name}: expected an address that is a multiple of {spec.align} bytes, but it is {pointer:#x}")
+        raise ArgumentError(
+            f"{name}: expected an address that is a multiple of {spec.align} bytes, but it is {pointer:#x}"
+        )
     if pointer % dtype.bytes:
         raise ArgumentError(f"{name}: the address {pointer:#x} is not a multiple of the element's {dtype.bytes} bytes")
     least = BASE_ALIGNMENT if pointer % BASE_ALIGNMENT == 0 else dtype.bytes
@@ -217,7 +225,9 @@ def spec_kind(name: str, spec: Tensor, sizes: Sizes) -> TensorKind:
     kept: list[int | Dynamic] = []
     for axis, item in enumerate(spec.shape):
         if isinstance(item, str):
-            raise ArgumentError(f"{name}: the size {item!r} is static and has no value: give shape[{axis}] as an int or T.dynamic")
+            raise ArgumentError(
+                f"{name}: the size {item!r} is static and has no value: give shape[{axis}] as an int or T.dynamic"
+            )
         kept.append(item)
         if isinstance(item, Dynamic):
             continue
@@ -282,8 +292,11 @@ def _merged(name: str, annotated: Tensor | None, spec: Tensor) -> Tensor:
     if annotated.dtype is not None and spec.dtype not in (None, annotated.dtype):
         raise ArgumentError(f"{name}: expected a tensor of {annotated.dtype} but got {spec.dtype}")
     return Tensor(
-        spec.shape if annotated.shape is None else tuple(
-            item if not isinstance(item, str) or spec.shape is None else spec.shape[axis] for axis, item in enumerate(annotated.shape)
+        spec.shape
+        if annotated.shape is None
+        else tuple(
+            item if not isinstance(item, str) or spec.shape is None else spec.shape[axis]
+            for axis, item in enumerate(annotated.shape)
         ),
         annotated.dtype or spec.dtype,
         annotated.layout or spec.layout,
@@ -299,7 +312,7 @@ def _kind_by_value(parameter: Parameter, name: str, value: Any, sizes: Sizes) ->
         return ConstantKind.of(name, None)
     if isinstance(value, tuple):
         return TupleKind(tuple(_kind_by_value(parameter, f"{name}[{i}]", item, sizes) for i, item in enumerate(value)))
-    if isinstance(value, bool | int | float) or hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+    if isinstance(value, bool | int | float) or (hasattr(value, "dtype") and getattr(value, "shape", None) == ()):
         return scalar_kind(name, value, None)
     raise ArgumentError(
         f"{name}: expected a tensor, a number, a tuple of these or None, but got {type(value).__name__}; compile-time "
@@ -307,7 +320,9 @@ def _kind_by_value(parameter: Parameter, name: str, value: Any, sizes: Sizes) ->
     )
 
 
-def specialize(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Specialization, list[Any]]:
+def specialize(
+    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Specialization, list[Any]]:
     """The specialisation of a call, and its runtime arguments, flattened. ArgumentError on bad input."""
     try:
         bound = signature.python.bind(*args, **kwargs)

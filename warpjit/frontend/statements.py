@@ -70,7 +70,9 @@ def _return(tracer: Tracer, node: ast.Return) -> None:
     if scope.inlined:
         value = None if node.value is None else tracer.evaluate(node.value)
         if any(isinstance(frame, LoopFrame) and frame.scope is scope for frame in tracer.loop_frames):
-            raise TraceError("return inside a loop of a helper that runs on the device: assign a name and break instead")
+            raise TraceError(
+                "return inside a loop of a helper that runs on the device: assign a name and break instead"
+            )
         scope.result = value
         scope.names["return value"] = value
         scope.bound["return value"] = tracer.builder.loc

@@ -169,7 +169,9 @@ class Tracer:
         if isinstance(error, NeedsStatic):
             if error.loops & self.attempts:
                 raise error
-            self.fail(Finding(f"{error}, but it changes from iteration to iteration", self.builder.loc), statement, depth)
+            self.fail(
+                Finding(f"{error}, but it changes from iteration to iteration", self.builder.loc), statement, depth
+            )
         elif isinstance(error, Reject):
             self.fail(error.finding, statement, depth)
         elif isinstance(error, WarpjitError):
@@ -258,7 +260,7 @@ class Tracer:
 
 
 def widen(old: Facts, new: Facts, thresholds: set[int]) -> Facts:
-    """A weaker assumption that covers both: a bound that moved goes on to the next number that the body compares with."""
+    """A weaker assumption that covers both: a moved bound goes on to the next number that the body compares with."""
     joined = old.join(new)
     lo, hi = joined.lo, joined.hi
     if lo is not None and old.lo is not None and lo < old.lo:

@@ -145,9 +145,7 @@ def floordiv(a: Facts, b: Facts) -> Facts:
     d = b.constant
     if d is not None and d > 0:
         multiple = a.multiple // d if a.multiple % d == 0 else 1
-        return Facts(
-            None if a.lo is None else a.lo // d, None if a.hi is None else a.hi // d, multiple, uniformity
-        )
+        return Facts(None if a.lo is None else a.lo // d, None if a.hi is None else a.hi // d, multiple, uniformity)
     if b.lo is not None and b.lo > 0 and a.lo is not None and a.lo >= 0:
         low = a.lo // b.hi if b.hi is not None else 0
         return Facts(low, None if a.hi is None else a.hi // b.lo, 1, uniformity)

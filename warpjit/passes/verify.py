@@ -33,7 +33,9 @@ def _together(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
     allowed = _widest_control(op, row)
     if op.control <= allowed:
         return None
-    who = {Uniformity.CTA: "the whole CTA", Uniformity.WARP: "a whole warp", Uniformity.WARPGROUP: "a whole warpgroup"}[allowed]
+    who = {Uniformity.CTA: "the whole CTA", Uniformity.WARP: "a whole warp", Uniformity.WARPGROUP: "a whole warpgroup"}[
+        allowed
+    ]
     return (
         f"{row.text} must be executed by {who} together, but it stands under control flow that is {op.control.phrase}: "
         "not all of its threads get there"
@@ -61,12 +63,18 @@ def _partial_barrier(op: Op, row: Row) -> bool:
 
 
 def _full_warps(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
-    if row.participants is Participants.THREAD or row.participants is Participants.CTA or isinstance(row.effect, Special):
+    if (
+        row.participants is Participants.THREAD
+        or row.participants is Participants.CTA
+        or isinstance(row.effect, Special)
+    ):
         return None
     threads = kernel.launch.threads
     if threads % LANES == 0:
         return None
-    return f"{row.text}: all 32 lanes must be active, but the block's {threads} threads leave the last warp partly empty"
+    return (
+        f"{row.text}: all 32 lanes must be active, but the block's {threads} threads leave the last warp partly empty"
+    )
 
 
 def _barrier_number(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
@@ -78,7 +86,10 @@ def _barrier_number(op: Op, row: Row, kernel: Kernel, target: Target) -> str | N
     if isinstance(number, Const) and not 0 <= number.value < 16:
         return f"{row.text}: expected a barrier from 0 to 15 but got {number.value}"
     if isinstance(count, Const) and (count.value % LANES or not 0 < count.value <= kernel.launch.threads):
-        return f"{row.text}: expected a multiple of 32 up to the block's {kernel.launch.threads} threads but got {count.value}"
+        return (
+            f"{row.text}: expected a multiple of 32 up to the block's {kernel.launch.threads} threads but "
+            f"got {count.value}"
+        )
     return None
 
 

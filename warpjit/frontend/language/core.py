@@ -1,7 +1,6 @@
 """The names directly under `T` that are calls: entry, memory, scalar functions."""
 
 # The bodies never run; the names of arguments are part of the language.
-# ruff: noqa: A002
 
 from __future__ import annotations
 

@@ -91,9 +91,7 @@ def elect_sync() -> Any:
 
 
 @intrinsic("T.cuda.tile.")
-def apply(
-    instruction: Any, *operands: Any, scope: str | None = None, pred: Any = None, **parameters: Any
-) -> None:
+def apply(instruction: Any, *operands: Any, scope: str | None = None, pred: Any = None, **parameters: Any) -> None:
     """Executes one native instruction for each repeat coordinate of the operands.
 
     instruction  `T.ptx["..."]`
