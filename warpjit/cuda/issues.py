@@ -29,7 +29,8 @@ Fresh = Callable[[Local], bool]
 
 def issue_statement(texts: Texts, op: Op, row: Row, issue: int, fresh: Fresh) -> str:
     """Execution number `issue` of `op`, with the declarations of locals that it defines, on one line."""
-    code = templates.code_of(row, dict(op.params))
+    given = {operand.name for operand, value in zip(row.operands, op.operands, strict=False) if value is not None}
+    code = row.written(dict(op.params), given)
     template = templates.parse(code.text)
     bound = bind(op, row, issue)
     condition = None if isinstance(op.predicate, Const) or op.predicate is None else texts.atom(op.predicate)

@@ -7,12 +7,11 @@ said in `operands` and `statements`; this file knows the templates' syntax and t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from warpjit.errors import InstructionError
-from warpjit.isa.row import Asm, Cxx, Row
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,6 @@ _TOKEN = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>\w+)(?:\[(?P<ind
 _ASSIGNS = " = "
 _BETWEEN = "{} \n\t"
 _LABEL = re.compile(r"[\w$%]+\s*:")
-
-
-def code_of(row: Row, params: Mapping[str, int]) -> Asm | Cxx:
-    """How `row` is written with these immediates and flags."""
-    return row.code if isinstance(row.code, Asm | Cxx) else row.code(params)
 
 
 @lru_cache(maxsize=4096)

@@ -21,9 +21,12 @@ Rule = Callable[[Op, Row, Kernel, Target], str | None]
 
 
 def _target_has_it(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
-    if row.needs.holds(target):
-        return None
-    return f"{row.text} needs {row.needs.text}, but the target is {target.name}"
+    if not row.needs.holds(target):
+        return f"{row.text} needs {row.needs.text}, but the target is {target.name}"
+    for operand, value in zip(row.operands, op.operands, strict=True):
+        if value is not None and operand.needs is not None and not operand.needs.holds(target):
+            return f"{row.text} with {operand.name} needs {operand.needs.text}, but the target is {target.name}"
+    return None
 
 
 def _together(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
