@@ -5,6 +5,7 @@ What a state means is `warpjit.isa.mbarrier_state`. Waiting for a phase is `wait
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,10 +15,11 @@ from warpjit.isa import mbarrier_state
 from warpjit.isa.row import Kind, Mode
 from warpjit.sim.accesses import Located
 from warpjit.sim.copies import Flight
+from warpjit.sim.findings import LANES
 from warpjit.sim.memory import gather, scatter
 from warpjit.sim.shadow import Pending, Touch
 from warpjit.sim.state import State, Turn
-from warpjit.sim.step import Bound, Step
+from warpjit.sim.step import Step
 
 Array: TypeAlias = npt.NDArray[Any]
 BYTES = 8
@@ -39,20 +41,94 @@ def stored(state: State, address: Array) -> Array:
     return np.ascontiguousarray(gather(state.shared, address, BYTES)).view(np.uint64)[:, 0]
 
 
-def change(state: State, step: Step, bound: Bound, located: Located, result: Array) -> None:
-    """Give the objects new states: initialise them, or count an arrival."""
+def initialise(state: State, step: Step, located: Located, result: Array) -> None:
+    """New objects begin here: an ordinary write."""
     touch = located.touch
     new = np.broadcast_to(result, located.where.shape)[located.where].astype(np.uint64)
-    old = stored(state, touch.address)
     check_states(state, step, touch, new)
-    if bound.operand.mode is Mode.WRITE:
-        state.shadow.write(touch, step.site, state.findings)
-        state.findings.settle()
-        for row, byte in _places(state, touch):
-            state.clocks.forget(row // state.census.warps, byte)
+    state.shadow.write(touch, step.site, state.findings)
+    state.findings.settle()
+    for row, byte in zip(touch.row.tolist(), (touch.address % state.stride).tolist(), strict=True):
+        state.clocks.forget(row // state.census.warps, byte)
     _put(state, touch.address, new)
-    if bound.operand.mode is not Mode.WRITE:
-        _publish(state, touch, old, new)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What one lane does to one object: its new state, the other results, and what that means."""
+
+    state: int
+    results: tuple[Any, ...]
+    fails: bool
+    arrives: bool
+    turns: bool
+
+
+def advance(state: State, step: Step, located: Located, inputs: list[Array | None]) -> list[Array]:
+    """Lanes change the states of objects one after the other, in the order of warps and lanes: arrivals and the like.
+
+    inputs  the meaning's arrays (n, 32); None where the object's state or nothing stands
+    Returns the other results (n, 32), in the order of the row.
+    """
+    touch = located.touch
+    state.shadow.update(touch, step.site, state.findings)
+    state.findings.settle()
+    known = dict(zip(touch.address.tolist(), stored(state, touch.address).tolist(), strict=True))
+    others = [None if each is None else each[located.where].tolist() for each in inputs]
+    published: set[tuple[int, int]] = set()
+    done: list[Transition] = []
+    for k, (row, address) in enumerate(zip(touch.row.tolist(), touch.address.tolist(), strict=True)):
+        given = tuple(None if each is None else each[k] for each in others)
+        after = _after(state, step, known[address], given)
+        done.append(after)
+        if after.fails:
+            error = mbarrier_state.error_of(after.state)
+            sentence = f"mbarrier misuse: {touch.name(k)} {error}"
+            state.findings.add(sentence, step.loc, touch.row[k : k + 1], touch.lane[k : k + 1])
+            state.findings.settle()
+        known[address] = after.state
+        byte = address % state.stride
+        if after.arrives and (row, address) not in published:
+            state.clocks.publish(row, byte)
+            published.add((row, address))
+        if after.turns:
+            state.clocks.complete(row // state.census.warps, byte)
+            published = {each for each in published if each[1] != address}
+    _put(state, np.array(list(known)), np.array(list(known.values()), np.uint64))
+    return [_laid_out(located, [each.results[i] for each in done]) for i in range(len(step.writes) - 1)]
+
+
+def _laid_out(located: Located, values: list[Any]) -> Array:
+    """One value an access as an array (n, 32)."""
+    array = np.array(values)
+    result = np.zeros(located.where.shape, array.dtype)
+    result[located.where] = array
+    return result
+
+
+def _after(state: State, step: Step, old: int, given: tuple[Any, ...]) -> Transition:
+    """One lane's change of one object. The same few happen over and over, so they are remembered."""
+    key = (step.site, old, given)
+    found = state.transitions.get(key)
+    if found is None:
+        assert step.row.meaning is not None
+        arrays = [None if each is None else np.full((1, LANES), each) for each in given]
+        arrays[_barrier_of(step, step.reads)] = np.full((1, LANES), old, np.uint64)
+        returned = step.row.meaning(*arrays, **step.keywords)
+        results = list(returned) if isinstance(returned, tuple) else [returned]
+        new = np.asarray(results.pop(_barrier_of(step, step.writes))).ravel()[:1].astype(np.uint64)
+        others = tuple(np.asarray(each).ravel()[0] for each in results)
+        before, after = mbarrier_state.fields(np.array([old], np.uint64)), mbarrier_state.fields(new)
+        turns = bool(before.phase[0] != after.phase[0]) and bool(after.initialised[0])
+        arrives = turns or bool(before.pending[0] != after.pending[0])
+        found = Transition(int(new[0]), others, bool(after.failed[0]), arrives, turns)
+        state.transitions[key] = found
+    return found
+
+
+def _barrier_of(step: Step, positions: list[int]) -> int:
+    """Which of these operands is the mbarrier."""
+    return next(n for n, i in enumerate(positions) if step.bound[i].operand.kind is Kind.BARRIER)
 
 
 def check_states(state: State, step: Step, touch: Touch, states: Array) -> None:
@@ -69,20 +145,16 @@ def check_states(state: State, step: Step, touch: Touch, states: Array) -> None:
 
 def check_initialised(state: State, step: Step, touch: Touch) -> None:
     """A finding where an object is waited for that is none. Raises SimulationError."""
-    found = [mbarrier_state.error_of(int(each)) for each in stored(state, touch.address)]
-    bad = np.array([i for i, error in enumerate(found) if error], np.int64)
+    states = stored(state, touch.address)
+    held = mbarrier_state.fields(states)
+    bad = np.flatnonzero(held.failed | ~held.initialised)
     state.findings.add(
-        lambda i: f"mbarrier misuse: {touch.name(int(bad[i]))} {found[bad[i]]}",
+        lambda i: f"mbarrier misuse: {touch.name(int(bad[i]))} {mbarrier_state.error_of(int(states[bad[i]]))}",
         step.loc,
         touch.row[bad],
         touch.lane[bad],
     )
     state.findings.settle()
-
-
-def _places(state: State, touch: Touch) -> list[tuple[int, int]]:
-    """The warp, and the byte of its CTA's shared memory, of each access."""
-    return list(zip(touch.row.tolist(), (touch.address % state.stride).tolist(), strict=True))
 
 
 def _put(state: State, address: Array, new: Array) -> None:
@@ -92,18 +164,6 @@ def _put(state: State, address: Array, new: Array) -> None:
         state.objects = np.zeros(state.shared.size, bool)
     scatter(state.objects, address, BYTES, mbarrier_state.fields(new).initialised[:, None])
     state.changes += 1
-
-
-def _publish(state: State, touch: Touch, old: Array, new: Array) -> None:
-    """An arrival publishes what its warp has done; the last one of a phase releases it to those who wait."""
-    before, after = mbarrier_state.fields(old), mbarrier_state.fields(new)
-    turned = before.phase != after.phase
-    arrived = turned | (before.pending != after.pending)
-    for (row, byte), arrives, turns in zip(_places(state, touch), arrived.tolist(), turned.tolist(), strict=True):
-        if arrives:
-            state.clocks.publish(row, byte)
-        if turns:
-            state.clocks.complete(row // state.census.warps, byte)
 
 
 def observe(state: State, step: Step, places: dict[int, Located], results: list[Array], turn: Turn) -> None:

@@ -52,7 +52,9 @@ def run(state: State, step: Step, turn: Turn) -> None:
     if step.op.predicate is not None:
         _begin_results(state, step)
     for wave in step.waves:
-        if step.updates:
+        if step.arrives:
+            _arrive(state, step, wave, turn)
+        elif step.updates:
             for part in _rounds(state, step, wave, turn):
                 _issue(state, step, wave, part)
         else:
@@ -65,6 +67,25 @@ def _begin_results(state: State, step: Step) -> None:
         for issue in step.bound[i].atoms:
             for atom in issue:
                 state.values.taint(atom, slice(0))
+
+
+def _arrive(state: State, step: Step, wave: Wave, turn: Turn) -> None:
+    """An instruction that gives an mbarrier a new state."""
+    places = locate_all(state, step, wave, turn)
+    inputs: list[Array | None] = []
+    taints: list[Taint | None] = []
+    for i in step.reads:
+        scalar = i not in places
+        pick = wave.picks[i]
+        value, taint = read_operand(state, step, step.bound[i], pick, None, turn) if scalar else (None, None)
+        inputs.append(value)
+        taints.append(taint)
+    _use(state, step, taints, turn)
+    (located,) = places.values()
+    results = barriers.advance(state, step, located, inputs)
+    others = [i for i in step.writes if i not in places]
+    for i, result in zip(others, results, strict=True):
+        _write(state, step, step.bound[i], wave.picks[i], None, turn, result, None)
 
 
 def _rounds(state: State, step: Step, wave: Wave, turn: Turn) -> list[Turn]:
@@ -166,7 +187,7 @@ def _write(
     if isinstance(pick, Pick):
         registers.write(state.values, pick, turn.index, result, turn.where, taint, turn.count)
     elif located is not None and bound.operand.kind is Kind.BARRIER:
-        barriers.change(state, step, bound, located, result)
+        barriers.initialise(state, step, located, result)
     elif located is not None:
         accesses.deposit(state, step, located, result, taint)
 

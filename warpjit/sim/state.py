@@ -82,6 +82,7 @@ class State:
         exists = np.arange(census.warps * LANES).reshape(census.warps, LANES) < threads
         self.present = np.tile(exists, (len(census.ctas), 1))
         self.objects: Array | None = None  # bytes of shared memory that are part of an mbarrier
+        self.transitions: dict[Any, Any] = {}  # of mbarriers, see `barriers`
         self.changes = 0  # grows whenever memory changes: what a waiting warp may have waited for
         self.tests = 0  # grows with every test of an mbarrier that does not block
         self._mark_unwritten(regions)

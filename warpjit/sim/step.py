@@ -129,6 +129,9 @@ class Step:
     bound     its operands without immediates
     reads     positions in `bound` of the meaning's inputs, in order; `writes` of its results
     keywords  what the meaning is called with
+    moves     whether it only moves bits
+    divisor   the position of an integer divisor
+    updates   whether it changes memory atomically; `arrives`: an mbarrier
     """
 
     op: Op
@@ -142,6 +145,7 @@ class Step:
     moves: bool = False
     divisor: int | None = None
     updates: bool = False
+    arrives: bool = False
 
     @property
     def loc(self) -> Loc:
@@ -174,6 +178,7 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
     places = [each for each in bound if each.is_place]
     mnemonic = row.text.split(".", 1)[0]
     step.updates = any(each.operand.mode is Mode.UPDATE for each in places)
+    step.arrives = any(each.operand.kind is Kind.BARRIER and each.operand.mode is Mode.UPDATE for each in places)
     step.moves = mnemonic in _MOVES or (bool(places) and not step.updates)
     if mnemonic in _DIVIDES:
         step.divisor = next((i for i in reads if _is_integer(bound[i]) and bound[i].operand.name == "b"), None)
