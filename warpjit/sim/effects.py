@@ -159,11 +159,13 @@ def _report_missing(state: State, step: Step, turn: Turn, missing: Array, bad: A
     lanes = missing[first]
     born = np.arange(LANES) + state.census.warp(row) * LANES < threads
     if (lanes & ~born).any():
-        lanes, why = lanes & ~born, f"do not exist: a block of {threads} threads fills its last warp in part"
+        lanes, (one, many) = lanes & ~born, ("does not exist", "do not exist")
+        why = f": a block of {threads} threads fills its last warp in part"
     elif (lanes & ~state.present[row]).any():
-        lanes, why = lanes & ~state.present[row], "have returned from the kernel"
+        lanes, (one, many), why = lanes & ~state.present[row], ("has returned", "have returned"), " from the kernel"
     else:
-        why = "are not active here"
+        (one, many), why = ("is not active", "are not active"), " here"
+    verb = one if lanes.sum() == 1 else many
     wants = "the lanes of its membermask" if step.find("membermask") is not None else "all 32 lanes of the warp"
-    sentence = f"missing lanes: {step.row.text} needs {wants}, but {lane_ranges(lanes)} {why}"
+    sentence = f"missing lanes: {step.row.text} needs {wants}, but {lane_ranges(lanes)} {verb}{why}"
     state.findings.add_warps(sentence, step.loc, turn.rows[bad])

@@ -126,7 +126,9 @@ Instruction: TypeAlias = (
 
 
 def blocks(node: Node) -> bool:
-    """Whether a warp may have to wait for another inside this statement."""
+    """Whether a warp may have to wait for another inside this statement. A `while` that reads memory may spin."""
+    if isinstance(node, While) and polls(node):
+        return True
     if isinstance(node, Op):
         row = node.row
         assert isinstance(row, Row)

@@ -179,7 +179,8 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
     mnemonic = row.text.split(".", 1)[0]
     step.updates = any(each.operand.mode is Mode.UPDATE for each in places)
     step.arrives = any(each.operand.kind is Kind.BARRIER and each.operand.mode is Mode.UPDATE for each in places)
-    step.moves = mnemonic in _MOVES or (bool(places) and not step.updates)
+    loads = any(each.operand.kind is Kind.ADDRESS for each in places)
+    step.moves = mnemonic in _MOVES or (loads and not step.updates)
     if mnemonic in _DIVIDES:
         step.divisor = next((i for i in reads if _is_integer(bound[i]) and bound[i].operand.name == "b"), None)
     one_by_one = step.updates or isinstance(row.effect, CompleteBytes)
