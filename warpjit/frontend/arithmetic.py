@@ -68,7 +68,9 @@ def describe(value: Value) -> str:
 
 
 def common(builder: Builder, a: Value, b: Value, *, keep_bool: bool = False) -> tuple[Scalar, Scalar]:
-    """Both operands in the type in which they meet. A bool in arithmetic is int32 unless `keep_bool`."""
+    """Both operands in the type in which they meet. Two bools in arithmetic are int32 unless `keep_bool`."""
+    if isinstance(a, Scalar) and isinstance(b, Scalar) and a.dtype != b.dtype:
+        keep_bool = True  # a bool takes the other's type
     left, right = _unbool(builder, a, keep_bool), _unbool(builder, b, keep_bool)
     if isinstance(left, Scalar) and isinstance(right, Scalar):
         if left.dtype == right.dtype:
@@ -268,11 +270,11 @@ def _division(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     facts = fact.TRANSFER[op](a.facts, b.facts)
     known = facts.meet(fact.of_type(a.dtype, facts.uniformity))
     nonnegative = a.facts.lo is not None and a.facts.lo >= 0 and b.facts.lo is not None and b.facts.lo >= 0
-    if not ((b.facts.lo is not None and b.facts.lo > 0) or (b.facts.hi is not None and b.facts.hi < 0)):
-        builder.block.partial = True  # may divide by zero: never run ahead of the test that guards it
     params = (("nonnegative", 1),) if nonnegative and a.dtype.signed else ()
     row = ARITHMETIC[op, a.dtype.name]
-    return builder.operate(row, (builder.atom(a), builder.atom(b)), known, params=params, loops=a.loops | b.loops)
+    operands = (builder.atom(a), builder.atom(b))
+    builder.block.divisors.append(operands[1])
+    return builder.operate(row, operands, known, params=params, loops=a.loops | b.loops)
 
 
 def _extreme(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic, merge
+from warpjit.frontend.builder import Builder
 from warpjit.frontend.merge import Bound
 from warpjit.frontend.tracer import SPLITTERS, STATEMENTS, Tracer
 from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
@@ -188,28 +189,38 @@ def _returns(node: ast.AST) -> bool:
 
 
 class Side:
-    """One arm of an expression after it was evaluated in a block of its own."""
+    """One arm of an expression after it was evaluated in a block of its own, where `refined` held."""
 
     def __init__(
         self, tracer: Tracer, refined: tuple[tuple[Local, Facts], ...], uniformity: Uniformity, run: Callable[[], Value]
     ):
-        builder = tracer.builder
-        control = builder.control
+        builder, scope = tracer.builder, tracer.scope
+        control, names = builder.control, dict(scope.names)
         builder.open(refined)
         builder.control = max(control, uniformity)
+        self.refined = bool(refined)
         self.value = run()
         self.block = builder.blocks.pop()
         builder.control = control
+        for name, value in scope.names.items():
+            if names.get(name, POISON) is not value:  # a walrus that may not have been reached
+                scope.names[name] = Unbound(name, builder.loc)
 
-    @property
-    def pure(self) -> bool:
-        return not self.block.partial and all(isinstance(node, Op) and node.row.pure for node in self.block.nodes)  # type: ignore[attr-defined]
+    def pure(self, builder: Builder) -> bool:
+        """Whether it may run where its test does not hold: no effect, no load, no division by what may be zero."""
+        if not all(isinstance(node, Op) and node.row.pure for node in self.block.nodes):  # type: ignore[attr-defined]
+            return False
+        own = {node.operands[0] for node in self.block.nodes} if self.refined else set()  # type: ignore[union-attr]
+        return all(atom not in own and builder.never_zero(atom) for atom in self.block.divisors)
 
-    def splice(self, tracer: Tracer) -> None:
-        """What the arm computed, computed here unconditionally."""
+    def splice(self, builder: Builder) -> None:
+        """What the arm computed, computed here unconditionally: nothing that only `refined` proved is kept."""
         for node in self.block.nodes:
-            tracer.builder.emit(node)
-        tracer.builder.block.computed.update(self.block.computed)
+            assert isinstance(node, Op)
+            builder.emit(builder.unproven(node) if self.refined else node)
+        builder.block.divisors += self.block.divisors
+        if not self.refined:
+            builder.block.computed.update(self.block.computed)
 
 
 def choose(tracer: Tracer, test: Scalar, body: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
@@ -228,9 +239,9 @@ def choose(tracer: Tracer, test: Scalar, body: Callable[[], Value], orelse: Call
         if merge.same(*values):
             return values[0]
         raise TraceError("a conditional expression on a runtime condition can only choose between numbers")
-    if all(side.pure for side in sides):
+    if all(side.pure(builder) for side in sides):
         for side in sides:
-            side.splice(tracer)
+            side.splice(builder)
         return arithmetic.select(builder, condition, *values)
     return _branch_value(tracer, condition, sides)
 
@@ -273,8 +284,8 @@ def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value
         tracer, refined, left.uniformity, lambda: arithmetic.truth(builder, short_circuit(tracer, op, operands[1:]))
     )
     builder.loc = loc
-    if side.pure:
-        side.splice(tracer)
+    if side.pure(builder):
+        side.splice(builder)
         return arithmetic.join_conditions(builder, op, left, side.value)
     constant = Side(tracer, (), left.uniformity, lambda: op == "or")
     sides = [side, constant] if op == "and" else [constant, side]

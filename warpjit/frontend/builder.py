@@ -7,7 +7,7 @@ A `Builder` knows nothing of Python's syntax. Blocks nest as the control flow do
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpjit.errors import NOWHERE, Loc
@@ -23,6 +23,9 @@ from warpjit.isa.scalar import ARITHMETIC, CONVERT, SPECIAL
 # What a multiple or divisor is known by, for `x % d == 0` to say something of x.
 Definition = tuple[Linear, int]
 
+# Flags of rows by which facts about the operands shorten the code (see `isa.scalar_arithmetic`).
+PROOFS = ("nowrap", "nonnegative", "bounded")
+
 
 @dataclass
 class Block:
@@ -31,7 +34,7 @@ class Block:
     nodes: list[Node]
     computed: dict[tuple[Any, ...], Local]
     refined: dict[Local, Facts]
-    partial: bool = False  # holds a division whose divisor may be zero
+    divisors: list[Atom] = field(default_factory=list)  # of integer divisions: what must not be zero to run it
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,20 @@ class Builder:
     def issue(self, row: Row, operands: tuple[OperandValue, ...], **fields: Any) -> None:
         """An operation with whatever operands its row wants."""
         self.emit(Op(row, operands, control=self.control, loc=self.loc, **fields))
+
+    def never_zero(self, atom: Atom) -> bool:
+        """Whether an integer is known to differ from zero."""
+        if isinstance(atom, Const):
+            return atom.value != 0
+        facts = self.facts_of(atom) if isinstance(atom, Local) else Facts()
+        return (facts.lo is not None and facts.lo > 0) or (facts.hi is not None and facts.hi < 0)
+
+    def unproven(self, op: Op) -> Op:
+        """A pure operation without what was proven of its operands: it is to run where that need not hold."""
+        result = op.operands[0]
+        assert isinstance(result, Local)
+        self.facts[result] = fact.of_type(result.dtype, self.facts[result].uniformity)
+        return replace(op, params=tuple(param for param in op.params if param[0] not in PROOFS))
 
     def special(self, register: str, hint: str, facts: Facts) -> Scalar:
         """A special register, read once where the kernel begins: there all threads are together."""
