@@ -300,5 +300,7 @@ def memory(array: np.ndarray[Any, Any]) -> GlobalMemory:
     return GlobalMemory(data, 0, ((0, data.size),))
 
 
-def line_of(loc: Loc) -> int:
-    return loc.line
+def only(error: SimulationError) -> tuple[str, int, list[tuple[str, int]]]:
+    """The one finding: its sentence, its line and its notes."""
+    (finding,) = error.findings
+    return finding.message, finding.loc.line, [(note.message, note.loc.line) for note in finding.notes]
