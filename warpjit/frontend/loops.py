@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import NeedsStatic
+from warpjit.frontend.addresses import NeedsStatic, static_int
 from warpjit.frontend.carried import leave, settle
 from warpjit.frontend.targets import assign
 from warpjit.frontend.tracer import STATEMENTS, ExpandedFrame, LoopFrame, Tracer
@@ -51,23 +51,16 @@ class Unrolled:
 def runtime_range(tracer: Tracer, args: Sequence[Value]) -> Range | range:
     """`range(...)` with at least one device value."""
     values = [value if isinstance(value, Scalar) else int(value) for value in args]
-    start, stop, step = {1: (0, *values[:1], 1), 2: (*values, 1), 3: tuple(values)}.get(len(values), (None, None, None))
-    if stop is None:
+    if not 1 <= len(values) <= 3:
         raise TraceError(f"range takes one to three integers but got {len(values)}")
-    for value in (start, stop, step):
+    for value in values:
         if isinstance(value, Scalar) and not value.dtype.is_int:
             raise TraceError(f"range takes integers but got a {value.dtype}")
-    if isinstance(step, Scalar):
-        step = arithmetic_static(step)
+    start, stop = (0, values[0]) if len(values) == 1 else (values[0], values[1])
+    step = static_int(values[2], "the step of a range") if len(values) == 3 else 1
     if step == 0:
         raise TraceError("range: the step must not be zero")
     return Range(start, stop, step)
-
-
-def arithmetic_static(step: Scalar) -> int:
-    if isinstance(step.static, int):
-        return int(step.static)
-    raise TraceError("the step of a range must be known while tracing")
 
 
 # ---- statements -----------------------------------------------------------------------------------------------
@@ -121,6 +114,7 @@ def _static_range(tracer: Tracer, node: ast.For, items: Range) -> None:
 def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
     """One copy of the body for each item."""
     frame = ExpandedFrame(tracer.scope, len(tracer.builder.blocks))
+    around = len(tracer.loop_frames)
     tracer.loop_frames.append(frame)
     try:
         for item in items:
@@ -141,7 +135,7 @@ def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
                 break
             frame.exit = None
     finally:
-        tracer.loop_frames.remove(frame)
+        del tracer.loop_frames[around:]
 
 
 def while_statement(tracer: Tracer, node: ast.While) -> None:

@@ -53,7 +53,7 @@ class Edge:
     uniformity: Uniformity
 
 
-@dataclass
+@dataclass(eq=False)
 class LoopFrame:
     """A device loop being traced."""
 
@@ -67,7 +67,7 @@ class LoopFrame:
     after: tuple[tuple[Local, Facts], ...] = ()
 
 
-@dataclass
+@dataclass(eq=False)
 class ExpandedFrame:
     """A loop being expanded: how deep its statements lie, how many it has given, and what ended an iteration."""
 

@@ -1,0 +1,526 @@
+"""Loops, branches and jumps run as Python runs them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from language_cases import ints, kinds, reported
+
+import warpjit
+from warpjit import T
+
+INT_MAX, INT_MIN = 2**31 - 1, -(2**31)
+
+
+def trips(start: int, stop: int, step: int, limit: int = 8) -> list[int]:
+    return list(range(start, stop, step))[:limit]
+
+
+# ---- for over range -------------------------------------------------------------------------------------------
+
+
+@warpjit.jit
+def runtime_range(start: T.int32, stop: T.int32, seen, last, *, step):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+    n = 0
+    i = -77
+    for i in range(start, stop, step):
+        seen[n] = i
+        n += 1
+    last[0] = i
+    last[1] = n
+
+
+RANGES = [
+    (0, 5, 1), (2, 9, 3), (5, 5, 1), (6, 5, 1), (5, 0, -1), (10, -3, -4), (0, 5, -1), (-3, 3, 2), (7, 8, 100),
+    (INT_MAX - 3, INT_MAX, 1), (INT_MAX - 7, INT_MAX, 5), (INT_MIN + 3, INT_MIN, -1), (INT_MIN + 9, INT_MIN, -7),
+    (INT_MIN, INT_MAX, 2**30), (INT_MAX, INT_MIN, -(2**30)), (INT_MIN, INT_MIN + 2, 1), (INT_MAX, INT_MAX - 2, -1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "stop", "step"), RANGES)
+def test_range_with_runtime_bounds(start, stop, step, device, run):
+    expected = list(range(start, stop, step))
+    seen, last = ints(device, 8), ints(device, 2)
+    run(runtime_range, start, stop, seen, last, step=step)
+    assert seen.tolist() == expected + [-12345] * (8 - len(expected))
+    assert last.tolist() == [expected[-1] if expected else -77, len(expected)]
+
+
+@warpjit.jit
+def static_range(seen, last, *, start, stop, step):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+    n = 0
+    i = -77
+    for i in range(start, stop, step):
+        seen[n] = i
+        n += 1
+    last[0] = i
+    last[1] = n
+
+
+@pytest.mark.parametrize(("start", "stop", "step"), RANGES)
+def test_range_with_static_bounds(start, stop, step, device, run):
+    expected = list(range(start, stop, step))
+    seen, last = ints(device, 8), ints(device, 2)
+    run(static_range, seen, last, start=start, stop=stop, step=step)
+    assert seen.tolist() == expected + [-12345] * (8 - len(expected))
+    assert last.tolist() == [expected[-1] if expected else -77, len(expected)]
+
+
+def test_one_argument_and_other_widths(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, wide: T.int64, small, out, longs):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+        total = 0
+        for i in range(n):
+            total += i
+        out[0] = total
+        big = T.int64(0)
+        for j in range(wide, wide + 3):
+            big += j
+        longs[0] = big
+        count = 0
+        for k in range(small[0], small[1]):
+            count += 1
+            longs[1] = k
+        out[1] = count
+        for m in range(n, 2 * n, 2):
+            out[2] = m
+
+    out = ints(device, 3)
+    longs = torch.zeros(2, dtype=torch.int64, device=device)
+    small = torch.tensor([250, 255], dtype=torch.uint8, device=device)
+    run(kernel, 10, 2**40, small, out, longs)
+    assert out.tolist() == [45, 5, 18]
+    assert longs.tolist() == [3 * 2**40 + 3, 254]
+
+
+def test_the_loop_variable_may_be_assigned_in_the_body(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+        for i in range(n):
+            out[2 * i] = i
+            i = i * 2
+            out[i + 1] = i
+        for j in range(4):
+            j += 10
+        out[14] = j
+
+    out = ints(device, 16)
+    run(kernel, 7, out)
+    expected = [-12345] * 16
+    for i in range(7):
+        expected[2 * i], expected[2 * i + 1] = i, 2 * i
+    expected[14] = 13
+    assert out.tolist() == expected
+
+
+def test_bounds_are_evaluated_once(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+        count = 0
+        limit = n
+        for i in range(count, limit):
+            limit = limit + 10
+            count += i
+        out[0] = count
+        out[1] = limit
+
+    out = ints(device, 2)
+    run(kernel, 4, out)
+    assert out.tolist() == [6, 44]
+
+
+def test_nested_loops_with_breaks_and_continues(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        total = 0
+        last = -1
+        for i in range(n):
+            if i == 2:
+                continue
+            for j in range(i, n):
+                if j == lane % 5 + 3:
+                    break
+                if (i + j) % 3 == 0:
+                    continue
+                total += i * 10 + j
+                last = j
+            if total > 200:
+                break
+        out[0, lane] = total
+        out[1, lane] = last
+
+    def expected(n, lane):
+        total, last = 0, -1
+        for i in range(n):
+            if i == 2:
+                continue
+            for j in range(i, n):
+                if j == lane % 5 + 3:
+                    break
+                if (i + j) % 3 == 0:
+                    continue
+                total += i * 10 + j
+                last = j
+            if total > 200:
+                break
+        return [total, last]
+
+    out = ints(device, 2, 32)
+    run(kernel, 9, out)
+    assert out.T.tolist() == [expected(9, lane) for lane in range(32)]
+
+
+def test_uniform_jumps_keep_barriers_legal(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=64))
+        s = T.alloc_shared((64,), "int32")
+        t = T.cuda.thread_idx()
+        s[t] = t
+        for i in range(n):
+            if i == 5:
+                break
+            if i % 2 == 1:
+                continue
+            T.cuda.cta_sync()
+            v = s[63 - t]
+            T.cuda.cta_sync()
+            s[t] = v + 1
+        out[t] = s[t]
+
+    out = ints(device, 64)
+    run(kernel, 9, out)
+    values = list(range(64))
+    for _ in (0, 2, 4):
+        values = [values[63 - t] + 1 for t in range(64)]
+    assert out.tolist() == values
+
+
+# ---- while ------------------------------------------------------------------------------------------------------
+
+
+def test_while(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        n = x[lane]
+        steps = 0
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        out[0, lane] = steps
+        a, b = x[lane], 12
+        while b:
+            a, b = b, a % b
+        out[1, lane] = a
+        k = 0
+        while True:
+            k += 3
+            if k > lane:
+                break
+            if k % 2 == 0:
+                continue
+            k += 1
+        out[2, lane] = k
+        while False:
+            out[2, lane] = -1
+
+    def steps(n):
+        return 0 if n == 1 else 1 + steps(n // 2 if n % 2 == 0 else 3 * n + 1)
+
+    def gcd(a, b):
+        return gcd(b, a % b) if b else a
+
+    def last(lane):
+        k = 0
+        while True:
+            k += 3
+            if k > lane:
+                return k
+            if k % 2:
+                k += 1
+
+    x = torch.arange(1, 33, dtype=torch.int32, device=device)
+    out = ints(device, 3, 32)
+    run(kernel, x, out)
+    assert out.T.tolist() == [[steps(v), gcd(v, 12), last(v - 1)] for v in range(1, 33)]
+
+
+def test_the_condition_of_while_short_circuits_and_loads_each_time(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        i = T.cuda.lane_id()
+        while i < x.shape[0] and x[i] == 0:
+            i += 1
+        out[T.cuda.lane_id()] = i
+
+    x = torch.tensor([0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0], dtype=torch.int32, device=device)
+    out = ints(device)
+    run(kernel, x, out)
+    values = x.tolist()
+    assert out.tolist() == [next((k for k in range(i, 12) if values[k]), max(i, 12)) for i in range(32)]
+
+
+# ---- if ---------------------------------------------------------------------------------------------------------
+
+
+def test_if_elif_else(device, run):
+    @warpjit.jit
+    def kernel(out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        kind = 0
+        if lane < 4:
+            kind = 1
+            out[1, lane] = 10
+        elif lane < 8:
+            kind = 2
+            if lane == 5:
+                kind = 20
+        elif lane == 9:
+            pass
+        else:
+            kind = lane
+            out[1, lane] = 40
+        out[0, lane] = kind
+        if lane % 16:
+            out[1, lane] = 7
+
+    def expected(lane):
+        first = 1 if lane < 4 else 20 if lane == 5 else 2 if lane < 8 else 0 if lane == 9 else lane
+        second = 10 if lane < 4 else -12345 if lane < 8 or lane == 9 else 40
+        return [first, 7 if lane % 16 else second]
+
+    out = ints(device, 2, 32)
+    run(kernel, out)
+    assert out.T.tolist() == [expected(lane) for lane in range(32)]
+
+
+def test_an_early_return_ends_the_lane(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=2, block=32))
+        i = T.cuda.block_idx() * 32 + T.cuda.lane_id()
+        if i >= n:
+            return
+        out[i] = i
+        for k in range(4):
+            if k == 2:
+                if i % 2 == 1:
+                    return
+            out[i] += 100
+        out[i] += 1000
+        return
+
+    out = ints(device, 64)
+    run(kernel, 41, out)
+    assert out.tolist() == [(i + (200 if i % 2 else 1400) if i < 41 else -12345) for i in range(64)]
+
+
+def test_what_follows_a_jump_is_not_traced(device, run):
+    @warpjit.jit
+    def kernel(out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        for _ in range(3):
+            out[T.cuda.lane_id()] = 1
+            break
+            no_such_name()
+        return
+        no_such_name()
+
+    out = ints(device)
+    run(kernel, out)
+    assert out.tolist() == [1] * 32
+
+
+# ---- expanded loops -------------------------------------------------------------------------------------------
+
+
+def test_unrolled_loops_jump_under_static_conditions(device, run):
+    @warpjit.jit
+    def kernel(out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+        n = 0
+        for i in T.unroll(1, 20, 3):
+            if i == 7:
+                continue
+            if i > 13:
+                break
+            out[n] = i
+            n = n + 1
+        out[n] = i
+        for a, b in T.unroll(((1, 2), (3, 4))):
+            out[n + a] = b
+        for a, (b, *c) in (("x", (5, 6, 7)),):
+            out[10] = b + len(c) + len(a)
+
+    out = ints(device, 11)
+    run(kernel, out)
+    assert out.tolist() == [1, 4, 10, 13, 16, 2, -12345, 4, -12345, -12345, 8]
+    assert kinds(kernel, out) == []
+
+
+def test_a_register_index_expands_its_loop(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        r = T.alloc_local((4, 2), "float32")
+        for i in range(4):
+            for j in range(2):
+                r[i, j] = x[lane] * (2 * i + j)
+        for k in range(8):
+            out[k, lane] = 1.0  # nothing here needs k
+        for i in range(3, -1, -1):
+            if i == 1:
+                continue
+            for j in range(2):
+                out[2 * i + j, lane] = r[i, j]
+
+    x = torch.arange(32, dtype=torch.float32, device=device)
+    out = torch.zeros(8, 32, device=device)
+    run(kernel, x, out)
+    for k in range(8):
+        assert out[k].tolist() == [1.0] * 32 if k // 2 == 1 else out[k].tolist() == (x * k).tolist()
+    assert kinds(kernel, x, out) == ["Allocate", "For"]
+
+
+def test_only_the_loop_that_must_is_expanded(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=1))
+        r = T.alloc_local((4,), "int32")
+        for i in range(4):
+            r[i] = 0
+        for k in range(n):
+            for i in range(4):
+                r[i] += k * i
+        for i in range(4):
+            out[i] = r[i]
+
+    out = ints(device, 4)
+    run(kernel, 5, out)
+    assert out.tolist() == [0, 10, 20, 30]
+    assert kinds(kernel, 5, out) == ["Allocate", "For"]
+
+
+def test_an_expanded_loop_that_is_too_long_is_named():
+    @warpjit.jit
+    def kernel(out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        for i in T.unroll(5000):  #: long
+            out[i] = i
+        r = T.alloc_local((8,), "int32")
+        for j in range(4097):  #: registers
+            r[j % 8] = 1
+
+    sentence = (
+        "this loop was expanded to more than 4,096 statements: make its range or its body smaller, or index registers "
+        "with values that do not derive from its variable"
+    )
+    assert reported(kernel, torch.empty(5000, dtype=torch.int32)) == [("long", sentence), ("registers", sentence)]
+
+
+def test_a_register_index_that_stays_a_device_value_is_an_error():
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        r = T.alloc_local((8,), "int32")
+        for j in range(n):
+            r[j] = 1  #: loop
+        out[0] = r[T.cuda.lane_id()]  #: lane
+
+    first, second = reported(kernel, 3, torch.empty(8, dtype=torch.int32))
+    assert first[0] == "loop" and second[0] == "lane"
+    assert first[1] == second[1].replace("lane", "j") or "known while tracing" in first[1]
+
+
+# ---- what is refused ------------------------------------------------------------------------------------------
+
+
+def test_loops_that_are_refused():
+    @warpjit.jit
+    def kernel(n: T.int32, x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        for i in range(n):  #: for_else
+            out[0] = i
+        else:
+            out[0] = 1
+        while out[0] > 0:  #: while_else
+            out[0] = 0
+        else:
+            out[0] = 1
+        for i in range(0, 10, 0):  #: zero
+            out[0] = i
+        for i in range(0, 10, n):  #: step
+            out[0] = i
+        for i in range(0, n, 0):  #: runtime_zero
+            out[0] = i
+        for i in range(1.5):  #: floats
+            out[0] = i
+        for i in range(x[0]):  #: runtime_float
+            out[0] = i
+        for i in n:  #: scalar
+            out[0] = i
+        for i in 5:  #: number
+            out[0] = i
+        for i, j in range(n):  #: pair
+            out[0] = i
+        for i in T.unroll(n):  #: unrolled
+            out[0] = i
+        for i in T.unroll(8):
+            if n == 1:
+                break  #: jump
+
+    assert reported(kernel, 3, torch.empty(4), torch.empty(4, dtype=torch.int32)) == [
+        ("for_else", "for … else is not part of the language"),
+        ("while_else", "while … else is not part of the language"),
+        ("zero", "ValueError: range() arg 3 must not be zero"),
+        (
+            "step",
+            "the step of a range must be known while tracing, but it is computed on the device (the same for the whole "
+            "grid)",
+        ),
+        ("runtime_zero", "range: the step must not be zero"),
+        ("floats", "TypeError: 'float' object cannot be interpreted as an integer"),
+        ("runtime_float", "range takes integers but got a float32"),
+        ("scalar", "a scalar of type int32 cannot be iterated over: expected range(...), T.unroll(...) or a tuple"),
+        ("number", "int 5 cannot be iterated over: expected range(...), T.unroll(...) or a tuple"),
+        ("pair", "the variable of a loop over range must be a name"),
+        (
+            "unrolled",
+            "an argument of T.unroll must be known while tracing, but it is computed on the device (the same for the "
+            "whole grid)",
+        ),
+        ("jump", "break under a runtime condition in an expanded loop: write it as a loop over range"),
+    ]
+
+
+def test_a_device_loop_stands_after_the_entry():
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        for _ in range(n):  #: loop
+            pass
+        if n > 3:  #: branch
+            pass
+        while n > 3:  #: while_loop
+            pass
+        total = 0
+        for i in range(3):
+            total += i
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=total, block=32))
+
+    assert reported(kernel, 3, torch.empty(4)) == [
+        ("loop", "a loop over a runtime range stands before T.device_entry: only host expressions can stand there"),
+        ("branch", "a branch on a runtime value stands before T.device_entry: only host expressions can stand there"),
+        ("while_loop", "a while loop stands before T.device_entry: only host expressions can stand there"),
+    ]
