@@ -155,7 +155,7 @@ def loop_next(state: State, group: Group, node: LoopNext) -> Groups:
     group.replace_top(LoopFrame(frame.exited, np.zeros_like(group.mask)))
     if node.variable is not None:
         value = state.values.read(node.variable, state.index(group.rows))
-        _store(state, group, node.variable, value + value.dtype.type(node.step), None)
+        _store(state, group, node.variable, value + np.array(node.step).astype(value.dtype), None)
     group.pc = node.test
     return None
 

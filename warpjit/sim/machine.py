@@ -36,11 +36,11 @@ _TESTS, _READS = 20_000, 200_000
 
 
 class Machine:
-    """Runs a batch of CTAs. `prepared` are the operations by their place in the code."""
+    """Runs a batch of CTAs. `prepared` are the operations by their place in the code; `batch` is its number."""
 
-    def __init__(self, state: State, code: Sequence[Instruction], prepared: dict[int, Step], seed: int):
+    def __init__(self, state: State, code: Sequence[Instruction], prepared: dict[int, Step], seed: int, batch: int = 0):
         self.state, self.code, self.prepared = state, code, prepared
-        self.random = np.random.default_rng(seed) if seed else None
+        self.random = np.random.default_rng([abs(seed), seed < 0, batch]) if seed else None
         self.waiting = Waiting(state)
         self.ready: list[Group] = []
         self.steps = 0

@@ -86,7 +86,7 @@ def simulate(kernel: Kernel, plan: Plan, arguments: Sequence[Any], *, seed: int 
         state = _state(kernel, plan, census, views, locs)
         for local, value in scalars:
             state.values.give(local, value)
-        machine = Machine(state, program.code, steps, seed and seed + start)
+        machine = Machine(state, program.code, steps, seed, start // size)
         machine.run()
         count += machine.steps
         issued += machine.issued
