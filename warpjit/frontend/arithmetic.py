@@ -140,6 +140,8 @@ def binary(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
 def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     """The count keeps its own value: it need not have the type of what is shifted."""
     left = _unbool(builder, natural(builder, a), False)
+    if isinstance(b, float) or (isinstance(b, Scalar) and b.dtype.is_float):
+        raise TraceError(f"expected an integer to shift by but got {describe(b)}")
     right = (
         literal(builder, b, left.dtype) if is_number(b) else convert(builder, _unbool(builder, b, False), left.dtype)
     )
