@@ -19,7 +19,7 @@ from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Const
+from warpjit.ir.nodes import Const, Local
 from warpjit.isa.scalar import ARITHMETIC, COMPARE, CONVERT, SELECT
 
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "min": "min", "max": "max"}
@@ -218,7 +218,14 @@ def _sum(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     exact = builder.linear_facts(linear)
     if facts.fits(a.dtype) or exact.fits(a.dtype):
         return builder.integer(a.dtype, linear, facts if facts.fits(a.dtype) else None)
-    return _integer(builder, op, a, b)
+    return _wrapped(builder, _integer(builder, op, a, b), linear)
+
+
+def _wrapped(builder: Builder, result: Scalar, linear: Linear) -> Scalar:
+    """Note what a result that may have wrapped equals modulo 2**bits."""
+    assert isinstance(result.atom, Local)
+    builder.wrapped[result.atom] = builder.modular(linear)
+    return result
 
 
 def _multiply(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -226,9 +233,12 @@ def _multiply(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     facts = fact.mul(a.facts, b.facts)
     for x, y in ((a, b), (b, a)):
         factor = y.facts.constant
-        if factor is not None and facts.fits(a.dtype):
+        if factor is not None:
             assert x.linear is not None
-            return builder.integer(a.dtype, x.linear.times(factor), facts)
+            linear = x.linear.times(factor)
+            if facts.fits(a.dtype):
+                return builder.integer(a.dtype, linear, facts)
+            return _wrapped(builder, _integer(builder, op, a, b), linear)
     return _integer(builder, op, a, b)
 
 

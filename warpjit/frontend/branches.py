@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic, merge
@@ -48,9 +49,12 @@ def branch(tracer: Tracer, condition: Scalar, then: Arm, orelse: Arm, live: Sequ
     atom = builder.atom(condition)
     paths = [Path(tracer, condition, True, then), Path(tracer, condition, False, orelse)]
     open_paths = [path for path in paths if not path.ended]
+    if len(open_paths) < 2:
+        _one_way(tracer, If(atom, (), (), condition.uniformity, loc=loc), condition, paths)
+        return
     carried: list[tuple[str, Local]] = []
     for name in live:
-        local = _meet(tracer, name, paths, open_paths, loc, condition.uniformity)
+        local = _meet(tracer, name, paths, loc, condition.uniformity)
         if local is not None:
             carried.append((name, local))
     builder.loc = loc
@@ -61,54 +65,50 @@ def branch(tracer: Tracer, condition: Scalar, then: Arm, orelse: Arm, live: Sequ
     for name, local in carried:
         tracer.scope.names[name] = builder.scalar_of(local)
         tracer.scope.bound[name] = loc
-    if len(open_paths) < 2:
-        builder.control = max(builder.control, condition.uniformity)
-        if len(open_paths) == 1:
-            builder.refine(condition.refines[0 if open_paths[0] is paths[0] else 1])
-    tracer.terminated = not open_paths
+    builder.control = max(builder.control, tracer.returned)
 
 
-def _meet(
-    tracer: Tracer, name: str, paths: list[Path], open_paths: list[Path], loc: Loc, uniformity: Uniformity
-) -> Local | None:
+def _one_way(tracer: Tracer, node: If, condition: Scalar, paths: list[Path]) -> None:
+    """An `If` of which one arm leaves: what follows belongs to the other arm, whose statements stand after the `If`."""
+    builder = tracer.builder
+    arms = [tuple(path.block.nodes) if path.ended else () for path in paths]
+    builder.emit(replace(node, then=arms[0], orelse=arms[1]))
+    builder.control = max(builder.control, condition.uniformity, tracer.returned)
+    tracer.terminated = True
+    for path in paths:
+        if not path.ended:
+            for statement in path.block.nodes:
+                builder.emit(statement)
+            builder.adopt(path.block)
+            tracer.scope.names, tracer.scope.bound = path.names, path.bound
+            tracer.terminated = False
+
+
+def _meet(tracer: Tracer, name: str, paths: list[Path], loc: Loc, uniformity: Uniformity) -> Local | None:
     """Give `name` its value after the branch; the local that carries it, where paths differ."""
-    values = [path.at(name, loc) for path in open_paths]
+    values = [path.at(name, loc) for path in paths]
     scope = tracer.scope
-    if not values:
-        return None
     if merge.poisoned(values):
         scope.names[name] = POISON
         return None
-    if all(merge.same(values[0].value, other.value) for other in values) and not _inner(tracer, open_paths, values):
+    if merge.same(values[0].value, values[1].value):
         scope.names[name], scope.bound[name] = values[0].value, values[0].loc
         return None
     if merge.unbound(values):
-        if len(values) > 1:
-            scope.names[name] = Unbound(name, loc)
-            return None
+        scope.names[name] = Unbound(name, loc)
         return None
     dtype = merge.meeting_type(tracer, name, values, loc)
     scalars = [merge.lift(tracer, bound.value, dtype) for bound in values]
-    facts = scalars[0].facts
-    for scalar in scalars[1:]:
-        facts = facts.join(scalar.facts)
-    facts = facts.at(uniformity if len(values) > 1 else Uniformity.GRID)
-    loops = frozenset().union(*(scalar.loops for scalar in scalars))
-    return tracer.builder.local(name, dtype, facts, loops)
-
-
-def _inner(tracer: Tracer, open_paths: list[Path], values: list[Bound]) -> bool:
-    """Whether the one value was computed inside the arm: it must be carried out of its block."""
-    return len(open_paths) == 1 and isinstance(values[0].value, Scalar)
+    facts = scalars[0].facts.join(scalars[1].facts).at(uniformity)
+    return tracer.builder.local(name, dtype, facts, scalars[0].loops | scalars[1].loops)
 
 
 def _finish(tracer: Tracer, path: Path, carried: list[tuple[str, Local]]) -> tuple[Node, ...]:
     """The arm's statements, with the carried names assigned where it ends."""
     builder = tracer.builder
     builder.blocks.append(path.block)
-    if not path.ended:
-        pairs = [(local, merge.lift(tracer, path.names[name], local.dtype)) for name, local in carried]
-        merge.assign_all(tracer, pairs)
+    pairs = [(local, merge.lift(tracer, path.names[name], local.dtype)) for name, local in carried]
+    merge.assign_all(tracer, pairs)
     return builder.close()
 
 

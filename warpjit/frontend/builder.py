@@ -55,6 +55,7 @@ class Builder:
         self.facts: dict[Local, Facts] = {}
         self.loops: dict[Local, frozenset[int]] = {}
         self.moduli: dict[Local, Definition] = {}
+        self.wrapped: dict[Local, Linear] = {}  # what a local that may have wrapped equals modulo 2**bits
         self.control = Uniformity.GRID
         self.host = True  # before T.device_entry: values are expressions of the launch plan
         self.loc: Loc = NOWHERE
@@ -82,6 +83,11 @@ class Builder:
 
     def close(self) -> tuple[Node, ...]:
         return tuple(self.blocks.pop().nodes)
+
+    def adopt(self, inner: Block) -> None:
+        """What holds in a block whose statements are now part of this one."""
+        self.block.computed, self.block.refined = inner.computed, inner.refined
+        self.block.divisors += inner.divisors
 
     def refine(self, refined: Iterable[tuple[Local, Facts]]) -> None:
         """From here to the end of the block, these facts hold as well."""
@@ -113,6 +119,8 @@ class Builder:
         local = Local(self.unique(hint), dtype)
         self.facts[local] = facts
         self.loops[local] = loops
+        self.moduli.pop(local, None)  # of a dropped attempt's local of this name
+        self.wrapped.pop(local, None)
         return local
 
     def facts_of(self, local: Local) -> Facts:
@@ -198,6 +206,13 @@ class Builder:
 
     def linear_loops(self, linear: Linear) -> frozenset[int]:
         return frozenset().union(*(self.loops.get(local, NO_LOOPS) for local, _ in linear.terms))
+
+    def modular(self, linear: Linear) -> Linear:
+        """The sum with what is known of its terms modulo 2**bits put in: good for differences, not for bounds."""
+        total = Linear((), linear.constant)
+        for local, coefficient in linear.terms:
+            total = total.plus(self.wrapped.get(local, Linear.of(local)), coefficient)
+        return total
 
     def integer(self, dtype: DType, linear: Linear, known: Facts | None = None) -> Scalar:
         """The sum as a value of `dtype`, which the caller knows to hold it; no statement is written yet."""

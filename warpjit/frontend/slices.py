@@ -71,8 +71,9 @@ def _difference(builder: Builder, stop: Index, start: Index, tensor: TensorValue
     if isinstance(stop, int) and isinstance(start, int):
         return stop - start
     length = arithmetic.binary(builder, "sub", stop, start)
-    if length.linear is not None and not length.linear.terms:
-        return length.linear.constant
+    linear = None if length.linear is None else builder.modular(length.linear)
+    if linear is not None and not linear.terms:
+        return linear.constant
     raise TraceError(
         f"the slice of axis {axis} of {tensor.name}: its length must be known while tracing (stop = start + a constant)"
     )
