@@ -1,8 +1,37 @@
-"""The namespace `T`: the language's names, with their documentation.
+"""The names of warpjit's language, for `from warpjit import T`.
 
-A name here says how it is called and what it means; what tracing does with it stands in
-`warpjit.frontend.intrinsics`.
+A kernel is a Python function under `@warpjit`. It is traced: Python computes what is known now, and what is not
+becomes a program for every thread of the GPU (or of the simulator). Three times at which a value may be known:
+
+static    depends only on Python values (numbers, tuples, strings, layouts, types, captured names, static shapes):
+          computed while tracing; of an `if` on it only the arm that is taken is traced
+unrolled  the variable of `T.unroll`, or of a `for` over any static iterable but `range`: the loop is expanded. A static
+          `range` is a device loop, unless a value that derives from its variable must be static (a register index, the
+          extent of a window, an immediate): then it is expanded (to at most 4,096 statements)
+device    everything else
+
+Names. Assigning a scalar takes its value now, assigning a tensor gives it a second name. A name that a device loop or
+branch carries (bound before it and changed in it, or read after it) becomes a typed variable of the device: a static
+int is int32, a float float32, a bool bool; other types are written (`total = T.int64(0)`). Tensors, views, tuples,
+strings and layouts cannot be carried, and a name that may be unbound cannot be read: both are errors that show the
+lines.
+
+Helpers. Python functions (nested ones and lambdas too) are inlined when an argument or a captured name is a value of
+the kernel, or when they use `T`; others are called by Python, on static arguments. The builtins min, max, abs, int,
+float and bool work on everything; len, range, zip, enumerate, reversed, sum, isinstance, tuple on static values.
+
+Python's meaning is kept: `//` and `%` floor, chained comparisons evaluate the middle once, `and` and `or` short-
+circuit, a loop variable keeps its last value. What cannot be kept is refused.
+
+Parameters. Positional ones are tensors, numbers, tuples of these, or None; keyword-only ones (after `*`), and any
+annotated `T.constexpr`, are constants that the kernel is specialised on. An annotation is optional: without one an int
+is int32 (with a range check), a float float32, a bool bool.
+
+Errors are of one family, `warpjit.WarpjitError`; one about the program carries the file, line and column of each
+finding.
 """
+
+# What tracing does with a name stands in `warpjit.frontend.intrinsics`; the stub beside this file is generated.
 
 from __future__ import annotations
 

@@ -1,14 +1,20 @@
 """The names directly under `T` that are calls: entry, memory, scalar functions."""
 
-# The bodies never run; the names of arguments are part of the language.
+# The bodies never run. The names of arguments are part of the language; the annotations, names of the stub
+# (`__init__.pyi`), are what it is made from.
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import intrinsic
+
+if TYPE_CHECKING:
+    from warpjit.frontend.language import DTypeOf, Integer, Layout, Number, Promoted, Shape, Tensor
+
+E = TypeVar("E")
 
 
 @intrinsic()
@@ -20,75 +26,96 @@ def device_entry(*, launch: LaunchConfig, attributes: KernelAttributes | None = 
 
     What stands before it are host expressions: + - * // %, min, max, `T.cdiv`, comparisons and conditional
     expressions of sizes, scalar arguments and constants. Their values may be used in the body.
-    Raises TraceError: called twice, or never; a block of more than 1,024 threads; a size that is not positive.
+    Raises TraceError: called twice, or never, or inside a loop, a branch or a helper; a block of more than 1,024
+    threads; a size that is not positive; a static grid that does not divide into clusters.
     """
 
 
 @intrinsic()
-def alloc_shared(shape: Any, dtype: Any = "float32", *, layout: Any = "default", align: int | None = None) -> Any:
+def alloc_shared(
+    shape: Shape, dtype: DTypeOf[E] = "float32", *, layout: Layout | str = "default", align: int | None = None
+) -> Tensor[E]:
     """A tensor in the CTA's shared memory, unwritten.
 
-    shape   ints
-    dtype   element type, or "mbarrier" for barriers
+    shape   ints, in elements
+    dtype   element type, or "mbarrier" for barriers (8 bytes each; used through instructions only)
     layout  "default" (dense row-major) or a layout without thread axes; swizzled ones from
             `T.cuda.layout.mma_shared_layout`
     align   bytes, a power of two; omitted: 16, or the swizzle's period
+
+    Raises TraceError: a size that is not a static positive int, a layout of another size or with lanes or warps in it.
+    Raises TargetError: all shared tensors together are larger than the target's shared memory.
     """
 
 
 @intrinsic()
-def alloc_local(shape: Any, dtype: Any = "float32", *, layout: Any = "default") -> Any:
+def alloc_local(shape: Shape, dtype: DTypeOf[E] = "float32", *, layout: Layout | str = "default") -> Tensor[E]:
     """A tensor in the registers of each thread, unwritten. Elements narrower than 32 bits are packed into words.
 
+    shape   ints, in elements
+    dtype   element type
+    layout  "default": each thread has all elements, row-major; or a layout with lane axes: a fragment, of which each
+            lane has the registers that the layout's axis `m` spans
+
     Register indices must be static (a loop over them is expanded): registers never land in local memory.
+    Raises TraceError: a size that is not a static positive int, more than 1,024 registers.
     """
 
 
 @intrinsic()
-def assume(condition: Any) -> None:
-    """A promise: `condition` holds here. What follows may build on it; the simulator checks it."""
+def assume(condition: Number) -> None:
+    """A promise: `condition` holds here. What follows may build on it; the simulator checks it.
+
+    Raises TraceError: the condition is known while tracing, and false. Raises SimulationError where it does not hold.
+    """
 
 
 @intrinsic()
 def unroll(*range_or_iterable: Any) -> Iterable[Any]:
-    """`for i in T.unroll(4)`, `T.unroll(start, stop, step)` or `T.unroll(iterable)`: expanded, `i` is static."""
+    """`for i in T.unroll(4)`, `T.unroll(start, stop, step)` or `T.unroll(iterable)`: expanded, `i` is static.
+
+    Raises TraceError: a bound that is not static; more than 4,096 expanded statements.
+    """
 
 
 @intrinsic()
-def cdiv(a: Any, b: Any) -> Any:
-    """⌈a / b⌉ of integers, b > 0."""
+def cdiv(a: Integer, b: Integer) -> Promoted:
+    """⌈a / b⌉ of integers, b > 0. Raises TraceError: b is known not to be positive."""
 
 
 @intrinsic()
-def min(a: Any, b: Any) -> Any:
-    """The smaller. Floats: of a number and a NaN the number (PTX `min`)."""
+def min(a: Number, b: Number) -> Promoted:
+    """The smaller, in the type in which `a` and `b` meet. Floats: of a number and a NaN the number (PTX `min`)."""
 
 
 @intrinsic()
-def max(a: Any, b: Any) -> Any:
-    """The larger. Floats: of a number and a NaN the number (PTX `max`)."""
+def max(a: Number, b: Number) -> Promoted:
+    """The larger, in the type in which `a` and `b` meet. Floats: of a number and a NaN the number (PTX `max`)."""
 
 
 @intrinsic()
-def abs(a: Any) -> Any:
-    """The magnitude; of the smallest signed integer itself."""
+def abs(a: Number) -> Promoted:
+    """The magnitude, in the type of `a`; of the smallest signed integer itself."""
 
 
 @intrinsic()
-def fma(a: Any, b: Any, c: Any) -> Any:
-    """a · b + c of floats, rounded once."""
+def fma(a: Number, b: Number, c: Number) -> Promoted:
+    """a · b + c of floats, rounded once, in the type in which the device values among them meet.
+
+    Raises TraceError: none of the three is a device value, or they do not meet in a float type.
+    """
 
 
 @intrinsic()
-def sqrt(a: Any) -> Any:
-    """The square root of a float, to nearest even."""
+def sqrt(a: Number) -> Promoted:
+    """The square root of a float, to nearest even; of a negative number NaN. Raises TraceError: not a float."""
 
 
 @intrinsic()
-def cast(value: Any, dtype: Any) -> Any:
+def cast(value: Number, dtype: DTypeOf[E]) -> E:
     """`value` converted to `dtype`: `T.cast(x, "float16")` is `T.float16(x)`."""
 
 
 @intrinsic()
-def reinterpret(value: Any, dtype: Any) -> Any:
-    """The bits of a scalar as a type of the same width."""
+def reinterpret(value: Number, dtype: DTypeOf[E]) -> E:
+    """The bits of a scalar as a type of the same width. Raises TraceError: the widths differ."""

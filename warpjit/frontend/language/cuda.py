@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpjit.frontend.language.intrinsic import intrinsic
 from warpjit.layout import ComposeLayout, SwizzleMode, TileLayout, mma_shared_layout
+
+if TYPE_CHECKING:
+    from warpjit.frontend.language import (
+        AxisName,
+        Extents,
+        Instruction,
+        Number,
+        Operand,
+        Pointer,
+        ScopeName,
+        Tensor,
+        bool,
+        int32,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,9 +33,9 @@ class LaunchConfig:
     cluster  CTAs of a cluster: ints
     """
 
-    grid: Any
-    block: Any
-    cluster: Any = 1
+    grid: Extents
+    block: int | tuple[int, ...]
+    cluster: int | tuple[int, ...] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,33 +51,32 @@ class KernelAttributes:
 
 
 @intrinsic("T.cuda.")
-def lane_id() -> Any:
+def lane_id() -> int32:
     """This thread's lane in its warp, 0 to 31 (int32)."""
 
 
 @intrinsic("T.cuda.")
-def warp_id() -> Any:
+def warp_id() -> int32:
     """This warp's index in its CTA (int32), the same for all its lanes."""
 
 
 @intrinsic("T.cuda.")
-def thread_idx(axis: str = "x") -> Any:
+def thread_idx(axis: AxisName = "x") -> int32:
     """This thread's index in its CTA along `axis` "x", "y" or "z" (int32)."""
 
 
 @intrinsic("T.cuda.")
-def block_idx(axis: str = "x") -> Any:
+def block_idx(axis: AxisName = "x") -> int32:
     """This CTA's index in the grid along `axis` (int32)."""
 
 
 @intrinsic("T.cuda.")
-def block_dim(axis: str = "x") -> int:
+def block_dim(axis: AxisName = "x") -> int:
     """Threads of a CTA along `axis`: static."""
-    return 0
 
 
 @intrinsic("T.cuda.")
-def grid_dim(axis: str = "x") -> Any:
+def grid_dim(axis: AxisName = "x") -> int32:
     """CTAs of the grid along `axis` (int32)."""
 
 
@@ -78,7 +91,7 @@ def warp_sync() -> None:
 
 
 @intrinsic("T.cuda.")
-def mbarrier_wait(barrier: Any, parity: Any) -> None:
+def mbarrier_wait(barrier: Pointer, parity: Number) -> None:
     """Waits until the phase of `barrier` (a pointer) with this parity (0 or 1) has completed.
 
     A fresh barrier is in phase 0: waiting for parity 1 returns at once, for parity 0 after the first completion.
@@ -86,12 +99,18 @@ def mbarrier_wait(barrier: Any, parity: Any) -> None:
 
 
 @intrinsic("T.cuda.")
-def elect_sync() -> Any:
+def elect_sync() -> bool:
     """True in exactly one lane of the warp (`elect.sync`, sm_90 or later)."""
 
 
 @intrinsic("T.cuda.tile.")
-def apply(instruction: Any, *operands: Any, scope: str | None = None, pred: Any = None, **parameters: Any) -> None:
+def apply(
+    instruction: Instruction,
+    *operands: Operand,
+    scope: ScopeName | None = None,
+    pred: Number | None = None,
+    **parameters: Operand,
+) -> None:
     """Executes one native instruction for each repeat coordinate of the operands.
 
     instruction  `T.ptx["..."]`
@@ -108,8 +127,15 @@ def apply(instruction: Any, *operands: Any, scope: str | None = None, pred: Any 
 
 @intrinsic("T.cuda.")
 def fragments(
-    instruction: Any, operand: str, *, M: int = 1, N: int = 1, K: int = 1, batch: Any = (), fill: Any = None
-) -> Any:
+    instruction: Instruction | str,
+    operand: str,
+    *,
+    M: int = 1,
+    N: int = 1,
+    K: int = 1,
+    batch: tuple[int, ...] = (),
+    fill: Number | None = None,
+) -> Tensor[Any]:
     """Registers that hold `operand` ("A", "D", ...) of the instruction for so many repeats, in its own layout.
 
     The tensor's shape is (*batch, repeats…, *atom) in the operand's register words; `fill` sets every register.

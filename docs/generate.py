@@ -1,0 +1,50 @@
+"""Writes what is made from the language's docstrings and tables: the page `language.md` and the stubs of `T`.
+
+python docs/generate.py            write the files
+python docs/generate.py --check    write nothing; exit with 1, and name the files, if some are stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import language_page
+import language_stub
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FILES: dict[str, Callable[[], str]] = {
+    "docs/language.md": language_page.page,
+    "warpjit/frontend/language/__init__.pyi": language_stub.language_stub,
+    "warpjit/frontend/language/cuda.pyi": language_stub.cuda_stub,
+}
+
+
+def stale(root: Path = ROOT) -> dict[str, str]:
+    """The files that are not what they would be made to, with the text that they should have."""
+    made = {name: make() for name, make in FILES.items()}
+    return {name: text for name, text in made.items() if not _holds(root / name, text)}
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+def main() -> int:
+    """Entry of the command line."""
+    parser = argparse.ArgumentParser(description="Make docs/language.md and the stubs of T.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
+    check = parser.parse_args().check
+    for name, text in stale().items():
+        print(f"{'stale' if check else 'written'}: {name}")
+        if check:
+            continue
+        (ROOT / name).write_text(text, encoding="utf-8")
+    return int(check and bool(stale()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""What tensors, pointers, scalars and instructions offer inside a kernel: how it is called and what it means.
+
+Nothing here runs: in a kernel these are the tracer's values, and `frontend.methods` (attributes and methods),
+`frontend.expressions` (operators) and `frontend.raw` (calls of instructions) say what is done with them. The page
+`docs/language.md` and the stub of `T` are made from these classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from warpjit.frontend.language import DTypeOf, Index, Layout, Scalar
+
+E = TypeVar("E")
+
+
+class TensorInKernel(Generic[E]):
+    """A tensor in a kernel: a parameter, `T.alloc_shared`, `T.alloc_local`, or a window onto one of these.
+
+    `t[i, j]` is one element: reading takes its value now, `t[i, j] = x` converts `x` to the element type and stores it.
+    A subscript with slices (`t[8 * w : 8 * w + 8, 0]`) is a window: starts may be runtime, extents must be static (an
+    extent is static if stop - start is), and an axis that has an integer instead of a slice is dropped. Indices count
+    elements, from 0; negative ones are refused. No access is widened silently.
+
+    Raises TraceError: another number of indices than axes; an index that is no integer, or is static and outside; a
+    slice with a step, or whose length is not static; an index of a register that is a device value.
+    """
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes: ints where static, int32 scalars where runtime."""
+        return ()
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return 0
+
+    @property
+    def dtype(self) -> type[E]:
+        """The element type, `T.float16` for instance."""
+        raise AssertionError
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where each element is: lanes and registers, or elements from the start. None: runtime sizes or strides."""
+        return None
+
+    @property
+    def storage(self) -> TensorInKernel[Any]:
+        """The bytes under a shared or local tensor, as a one-dimensional uint8 tensor.
+
+        A view of it is the one way to use shared memory twice. Raises TraceError for a parameter.
+        """
+        return self
+
+    @property
+    def sub(self) -> TensorInKernel[E]:
+        """`t.sub[...]` is a window, as `t[...]` with slices is, also where there is no slice: `t.sub[2]` is a row."""
+        return self
+
+    def view(self, dtype: DTypeOf[E]) -> TensorInKernel[E]:
+        """The same bytes seen otherwise; nothing moves. Two forms:
+
+        view(dtype)                  elements of another type; of another width: the last axis shrinks or grows
+        view(*shape)                 the same elements, row-major, under another shape; one extent may be -1
+        view(*shape, layout=layout)  element x of `shape` is where `layout` puts it, in the storage of a contiguous
+                                     tensor: axes of lanes and warps say who holds it, `m` counts elements (registers)
+
+        Raises TraceError: the last axis (or a stride, or a start) is no multiple of the ratio of the widths; another
+        number of elements; strides that a new shape would have to merge; with `layout`: its size is not that of the
+        shape, it reaches past the storage, or its owners lie outside of their axis (lane 32).
+        """
+        return self
+
+    def rearrange(self, pattern: str, /, **sizes: int) -> TensorInKernel[E]:
+        """Axes split, reordered and merged: `t.rearrange("row (chunk word) -> chunk row word", chunk=2)`.
+
+        pattern  names of axes, left as they are, right as they shall be; brackets hold the parts of one axis, outermost
+                 first; `1` is an axis of size 1
+        sizes    sizes of names, where the brackets leave more than one unknown
+
+        Splitting by static sizes works for runtime axes as well. Raises TraceError: a name on one side only, a size
+        that does not divide, parts that no stride can merge.
+        """
+        return self
+
+    def permute(self, *dims: int) -> TensorInKernel[E]:
+        """The axes in another order: axis i of the result is axis `dims[i]`. Raises TraceError: no permutation."""
+        return self
+
+    def ptr(self, *indices: Index) -> Pointer:
+        """The address of an element (without indices: of the first), for an instruction's raw form.
+
+        Raises TraceError for a tensor in registers.
+        """
+        return Pointer()
+
+
+class Pointer:
+    """The address of an element of a global or shared tensor, `t.ptr(i, j)`: an operand of instructions.
+
+    Its known alignment follows from the tensor's and from the multiples known of the indices.
+    """
+
+
+class ScalarInKernel:
+    """A device value of one of the scalar types.
+
+    Operators are Python's: `+ - * / // % << >> & | ^ ~`, comparisons (chained ones too), `and`, `or`, `not`,
+    `a if c else b`, and the builtins `min`, `max`, `abs`, `int` (int32), `float` (float32), `bool`. `//` and `%` floor;
+    `/` of integers is float32; `>>` keeps the sign; shifts by the width or more give 0 or the sign; integers wrap.
+    float16 and bfloat16 compute in float32 and round once an operation.
+
+    Types meet as in torch (`torch.promote_types`), two unsigned types in the wider; a number known while tracing takes
+    the other side's type and must fit it; bools in arithmetic are int32. uint16, uint32 and uint64 do not meet signed
+    types: TraceError suggests the cast.
+    """
+
+    @property
+    def dtype(self) -> type[Scalar]:
+        """The type, `T.float32` for instance."""
+        raise AssertionError
+
+
+class InstructionInKernel:
+    """An instruction, `T.ptx["<full PTX text>"]`: a row of the instruction table.
+
+    It is given to `T.cuda.tile.apply`, or called (the raw form): `T.ptx["..."](operands..., pred=)` takes the operands
+    in the manual's order, or by name; a scalar one value, an address a `t.ptr(...)`, an immediate a number known while
+    tracing, a fragment a local tensor of its registers. Scalars that the instruction writes are returned. `pred`: a
+    bool; lanes where it is false do nothing (only instructions that a thread executes by itself).
+
+    Raises InstructionError: the text names no instruction (the legal modifiers are listed). Raises TraceError: missing
+    operands, a pointer into another space or without the alignment that is needed, an immediate that is not legal.
+    """
