@@ -559,7 +559,7 @@ def test_operators_of_what_has_no_number():
     assert reported(kernel, T.Tensor((4,), "float32"), T.Tensor((4,), "float32")) == [
         ("tensor", "add of a tensor: operations work on elements, read them with an index"),
         ("string", "expected a number but got str 'a'"),
-        ("none", "expected a number but got NoneType"),
+        ("none", "expected a number but got None"),
         ("member", "'in' of a device value: only == != < <= > >= compare scalars"),
         ("power", "** of a device value needs an exponent from 1 to 16 that is known while tracing"),
         ("bits", "and is not defined for float32"),

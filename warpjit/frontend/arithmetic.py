@@ -14,7 +14,7 @@ import numpy as np
 from warpjit.errors import TraceError
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.refine import refinements
-from warpjit.frontend.values import Linear, Scalar, Value, is_number
+from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
@@ -64,6 +64,10 @@ def describe(value: Value) -> str:
     """A value in an error's sentence."""
     if isinstance(value, Scalar):
         return f"a scalar of type {value.dtype}"
+    if isinstance(value, TensorValue):
+        return f"the tensor {value.name}"
+    if value is None:
+        return "None"
     return f"{type(value).__name__} {value!r}" if is_number(value) or isinstance(value, str) else type(value).__name__
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from warpjit.errors import TraceError, WarpjitError
@@ -42,10 +42,8 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
     except TypeError:
         builtin = None
     if builtin is not None and (is_kernel_value(args) or is_kernel_value(kwargs)):
-        return builtin(tracer, *args, **kwargs)
-    if isinstance(function, types.FunctionType) and (
-        is_kernel_value(args) or is_kernel_value(kwargs) or reaches(function)
-    ):
+        return _builtin(tracer, function.__name__, builtin, args, kwargs)
+    if isinstance(function, types.FunctionType) and (_for_device([*args, *kwargs.values()]) or reaches(function)):
         return inline(tracer, function, args, kwargs)
     if is_kernel_value(args) or is_kernel_value(kwargs):
         name = getattr(function, "__qualname__", repr(function))
@@ -64,6 +62,21 @@ def _python(function: Callable[..., Any], args: list[Value], kwargs: dict[str, V
         raise TraceError(f"{type(error).__name__}: {error}") from error
 
 
+def _for_device(args: list[Value]) -> bool:
+    """Whether one of the arguments has a meaning in a kernel only."""
+    return is_kernel_value(args) or any(isinstance(value, Closure | Intrinsic | Row) for value in args)
+
+
+def _builtin(
+    tracer: Tracer, name: str, handler: Callable[..., Value], args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    try:
+        bound = inspect.signature(handler).bind(tracer, *args, **kwargs)
+    except TypeError as error:
+        raise TraceError(f"{name}: {error}") from None
+    return handler(*bound.args, **bound.kwargs)
+
+
 # ---- what can be called -----------------------------------------------------------------------------------
 
 
@@ -71,8 +84,13 @@ def _intrinsic(tracer: Tracer, function: Intrinsic, args: list[Value], kwargs: d
     try:
         bound = function.signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TraceError(f"{function.name}{function.signature}: {error}") from None
+        raise TraceError(f"{function.name}{_names_only(function.signature)}: {error}") from None
     return INTRINSICS[function.name](tracer, *bound.args, **bound.kwargs)
+
+
+def _names_only(signature: inspect.Signature) -> inspect.Signature:
+    bare = [item.replace(annotation=item.empty) for item in signature.parameters.values()]
+    return inspect.Signature(bare)
 
 
 def _conversion(tracer: Tracer, function: ScalarType, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -222,9 +240,15 @@ def _run(tracer: Tracer, scope: Scope, name: str, arguments: dict[str, Value]) -
 # ---- builtins ---------------------------------------------------------------------------------------------
 
 
+def _items(value: Value, function: str) -> list[Value]:
+    if isinstance(value, Scalar | TensorValue) or not isinstance(value, Iterable):
+        raise TraceError(f"{function}: expected a tuple but got {arithmetic.describe(value)}")
+    return list(value)
+
+
 def _extreme(op: str) -> Callable[..., Value]:
-    def run(tracer: Tracer, *args: Value) -> Value:
-        items = args[0] if len(args) == 1 and isinstance(args[0], tuple | list) else args
+    def run(tracer: Tracer, first: Value, *more: Value) -> Value:
+        items = [first, *more] if more else _items(first, op)
         result = items[0]
         for item in items[1:]:
             static = is_number(result) and is_number(item)
@@ -240,9 +264,7 @@ def _absolute(tracer: Tracer, value: Value) -> Value:
 
 
 def _length(tracer: Tracer, value: Value) -> Value:
-    if isinstance(value, TensorValue):
-        return value.shape[0]
-    return len(value)
+    return value.shape[0] if isinstance(value, TensorValue) else len(_items(value, "len"))
 
 
 def _is_instance(tracer: Tracer, value: Value, kind: Any) -> Value:
@@ -251,7 +273,7 @@ def _is_instance(tracer: Tracer, value: Value, kind: Any) -> Value:
 
 def _sum(tracer: Tracer, items: Value, start: Value = 0) -> Value:
     total = start
-    for item in items:
+    for item in _items(items, "sum"):
         total = (
             total + item
             if is_number(total) and is_number(item)
@@ -263,8 +285,11 @@ def _sum(tracer: Tracer, items: Value, start: Value = 0) -> Value:
 def _sequence(function: Callable[..., Any]) -> Callable[..., Value]:
     """A builtin that only arranges values."""
 
-    def run(tracer: Tracer, *args: Value) -> Value:
-        return tuple(function(*args))
+    def run(tracer: Tracer, first: Value, *more: Value, **options: Value) -> Value:
+        name = function.__name__
+        sequences = [first, *more] if function is zip else [first]
+        lists = [_items(value, name) for value in sequences]
+        return tuple(_python(function, [*lists, *([] if function is zip else more)], options))
 
     return run
 
@@ -288,5 +313,5 @@ BUILTINS: dict[Any, Callable[..., Value]] = {
     enumerate: _sequence(enumerate),
     reversed: _sequence(reversed),
     tuple: _sequence(tuple),
-    list: lambda tracer, items: list(items),
+    list: lambda tracer, items: _items(items, "list"),
 }

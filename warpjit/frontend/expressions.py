@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -176,7 +177,7 @@ def _bool_op(tracer: Tracer, node: ast.BoolOp) -> Value:
 
 def _bool_condition(tracer: Tracer, node: ast.BoolOp) -> Value:
     op = "and" if isinstance(node.op, ast.And) else "or"
-    return short_circuit(tracer, op, [lambda value=value: tracer.condition(value) for value in node.values])
+    return short_circuit(tracer, op, [functools.partial(tracer.condition, value) for value in node.values])
 
 
 def _if_exp(tracer: Tracer, node: ast.IfExp) -> Value:
@@ -192,6 +193,16 @@ def _tuple(tracer: Tracer, node: ast.Tuple) -> Value:
 
 def _list(tracer: Tracer, node: ast.List) -> Value:
     return list(_items(tracer, node.elts))
+
+
+def _dict(tracer: Tracer, node: ast.Dict) -> Value:
+    result: dict[Value, Value] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            result.update(tracer.evaluate(value))
+        else:
+            python(result.__setitem__, tracer.evaluate(key), tracer.evaluate(value))
+    return result
 
 
 def _items(tracer: Tracer, nodes: list[ast.expr]) -> list[Value]:
@@ -213,12 +224,18 @@ def _joined(tracer: Tracer, node: ast.JoinedStr) -> Value:
     return "".join(str(tracer.evaluate(part)) for part in node.values)
 
 
+CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+
+
 def _formatted(tracer: Tracer, node: ast.FormattedValue) -> Value:
     value = tracer.evaluate(node.value)
     if is_kernel_value(value):
         raise TraceError("an f-string can only hold values that are known while tracing")
-    text = {115: str, 114: repr, 97: ascii}.get(node.conversion, lambda item: item)(value)
-    return format(text, tracer.evaluate(node.format_spec) if node.format_spec else "")
+    conversion = CONVERSIONS.get(node.conversion)
+    return format(
+        value if conversion is None else conversion(value),
+        tracer.evaluate(node.format_spec) if node.format_spec else "",
+    )
 
 
 def _subscript(tracer: Tracer, node: ast.Subscript) -> Value:
@@ -299,6 +316,7 @@ EXPRESSIONS.update(
         ast.IfExp: _if_exp,
         ast.Tuple: _tuple,
         ast.List: _list,
+        ast.Dict: _dict,
         ast.Slice: _slice,
         ast.JoinedStr: _joined,
         ast.FormattedValue: _formatted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from warpjit.errors import TraceError
-from warpjit.frontend import memory
+from warpjit.frontend import arithmetic, memory
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
 
@@ -27,7 +27,7 @@ def element(tracer: Tracer, target: ast.Subscript) -> tuple[TensorValue, tuple[V
     """The tensor and the items of `tensor[items]` as a target, each evaluated once."""
     owner = tracer.evaluate(target.value)
     if not isinstance(owner, TensorValue):
-        raise TraceError(f"only elements of tensors can be assigned, not of {type(owner).__name__}")
+        raise TraceError(f"only elements of tensors can be assigned, not of {arithmetic.describe(owner)}")
     tracer.require_device("a store")
     index = tracer.evaluate(target.slice)
     items = index if isinstance(index, tuple) else (index,)
@@ -38,7 +38,7 @@ def element(tracer: Tracer, target: ast.Subscript) -> tuple[TensorValue, tuple[V
 
 def _unpack(tracer: Tracer, targets: list[ast.expr], value: Value) -> None:
     if not isinstance(value, tuple | list | range):
-        raise TraceError(f"expected a tuple to unpack into {len(targets)} names but got {type(value).__name__}")
+        raise TraceError(f"expected a tuple to unpack into {len(targets)} names but got {arithmetic.describe(value)}")
     stars = [index for index, target in enumerate(targets) if isinstance(target, ast.Starred)]
     values = list(value)
     if stars:
