@@ -7,8 +7,8 @@ them. On the CPU, `run` also notes the kernel: at the end of the session every n
 
 from __future__ import annotations
 
+import importlib.util
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +25,18 @@ TARGETS = tuple(Target.parse(name) for name in ("sm_80", "sm_89", "sm_90a", "sm_
 KERNELS_A_TEXT = 24
 
 
+def has_compiler() -> bool:
+    """Whether kernels can be built here: PyCUDA is installed, and nvcc is found."""
+    try:
+        toolchain.find_nvcc(config.read())
+    except warpjit.CompileError:
+        return False
+    return importlib.util.find_spec("pycuda") is not None
+
+
+COMPILER = has_compiler()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def cache() -> Iterator[None]:
     """A cache of the tests' own, so that they neither see nor leave anything."""
@@ -34,10 +46,9 @@ def cache() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without a GPU its tests are deselected, not skipped."""
-    if torch.cuda.is_available():
-        return
-    away = [item for item in items if item.get_closest_marker("gpu")]
+    """Tests of what the machine lacks, a GPU or the compiler, are deselected, not skipped."""
+    lacking = {"gpu": not torch.cuda.is_available(), "nvcc": not COMPILER}
+    away = [item for item in items if any(lacks and item.get_closest_marker(name) for name, lacks in lacking.items())]
     if away:
         config.hook.pytest_deselected(items=away)
         items[:] = [item for item in items if item not in away]
@@ -90,7 +101,7 @@ def _program(kernel: warpjit.Kernel, specialization: Any, target: Target) -> Any
 def workshop() -> Iterator[Workshop]:
     shop = Workshop()
     yield shop
-    if shutil.which("nvcc"):
+    if COMPILER:
         shop.build()
 
 

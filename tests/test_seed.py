@@ -26,6 +26,7 @@ def test_direct_call(device, run):
     check(a, b, out)
 
 
+@pytest.mark.nvcc
 def test_compile_needs_no_specs(device):
     compiled = warpjit.compile(warp_matmul, target="cuda")
     a, b, out = inputs(device)
@@ -34,12 +35,14 @@ def test_compile_needs_no_specs(device):
     assert compiled.resources.stack_bytes == 0
 
 
+@pytest.mark.nvcc
 def test_compile_through_the_decorator_and_with_a_target():
     compiled = warpjit.warpjit.compile(warp_matmul, target="sm_80")
     assert compiled.target.name == "sm_80"
     assert compiled.cubin[:4] == b"\x7fELF"
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_120"])
 def test_machine_code_holds_one_of_each_matrix_instruction(target):
     code = disassemble.instructions(warp_matmul.sass(target=target))
@@ -47,6 +50,7 @@ def test_machine_code_holds_one_of_each_matrix_instruction(target):
     assert sorted(kinds) == ["HMMA.16816.F32", "LDSM.16.M88.2", "LDSM.16.M88.4"]
 
 
+@pytest.mark.nvcc
 def test_resources_count_what_the_system_reserves():
     resources = warp_matmul.resources(target="sm_90a")
     assert resources.shared_bytes == 16 * 16 * 2 + 8 * 16 * 2 + 1024

@@ -44,6 +44,7 @@ def test_the_seed_is_written_as_it_was_read() -> None:
     check_golden("hand_built_seed", emitted(seed()).text)
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("target", [SM_80, SM_90A], ids=str)
 def test_the_seed_has_one_of_each_matrix_instruction(target: Target) -> None:
     code = built(seed(), target)
@@ -83,6 +84,7 @@ def test_each_line_knows_its_place() -> None:
     assert found.place(0) == found.place(len(lines) + 1) == found.place(1) == NOWHERE
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("code", [Cxx("no_such_name;"), Asm("fence.acq_rel.cluster;")], ids=["front end", "ptxas"])
 def test_what_the_compiler_refuses_is_shown_at_the_users_line(code: Asm | Cxx) -> None:
     hand = Hand(loc=place(7))
@@ -93,6 +95,7 @@ def test_what_the_compiler_refuses_is_shown_at_the_users_line(code: Asm | Cxx) -
     assert [finding.loc for finding in caught.value.findings] == [place(7)]
 
 
+@pytest.mark.nvcc
 def test_line_marks_lead_profilers_to_the_users_file() -> None:
     hand = Hand(loc=place(41))
     lane = hand.special("laneid")
@@ -109,6 +112,7 @@ def test_line_marks_lead_profilers_to_the_users_file() -> None:
     assert {"41", "42", "43"} <= set(re.findall(rf"\.loc\s+{number} (\d+)", ptx))
 
 
+@pytest.mark.nvcc
 def test_names_that_cpp_or_cuda_own_are_replaced() -> None:
     words, volatile = tensor("int", "float32", 0), Local("volatile", int32)
     hand = Hand()
@@ -120,6 +124,7 @@ def test_names_that_cpp_or_cuda_own_are_replaced() -> None:
     assert compile_cubin(text.text, SM_90A, config=CONFIG).cubin
 
 
+@pytest.mark.nvcc
 def test_with_nvccs_own_headers_the_text_gives_the_same_code(tmp_path: Path) -> None:
     text = emitted(seed()).text
     source, cubin = tmp_path / "seed.cu", tmp_path / "seed.cubin"
@@ -140,6 +145,7 @@ def _head(launch: Launch, target: Target = SM_90A) -> str:
 GRID = (1, 1, 1)
 
 
+@pytest.mark.nvcc
 def test_launch_attributes() -> None:
     assert "__launch_bounds__(96)" in _head(Launch(GRID, (32, 3, 1)))
     assert "__launch_bounds__(64, 4)" in _head(Launch(GRID, (64, 1, 1), min_blocks_per_sm=4))
@@ -167,6 +173,7 @@ def test_parameters_have_their_types() -> None:
     )
 
 
+@pytest.mark.nvcc
 def test_a_tensor_that_nothing_else_reaches_is_read_through_the_read_only_path() -> None:
     def code(noalias: bool) -> list[Instruction]:
         source = tensor("source", "float32", 0, noalias=noalias)
@@ -241,6 +248,7 @@ def test_a_local_is_declared_where_it_is_first_defined() -> None:
     ]
 
 
+@pytest.mark.nvcc
 def test_assumptions_reach_the_compiler() -> None:
     hand = Hand()
     hand.nodes += [Assume(hand.compare("lt", N, 10)), Assume(const(True, bool_))]
@@ -265,6 +273,7 @@ def _loop(stop: Const | Local, *, waits: bool) -> list[Instruction]:
     return built(kernel("k", (DATA, N), hand))
 
 
+@pytest.mark.nvcc
 def test_only_loops_that_wait_for_an_unknown_time_are_kept_from_unrolling() -> None:
     assert count(_loop(N, waits=True), "BAR") == 1
     assert count(_loop(const(3), waits=True), "BAR") == 3

@@ -29,6 +29,7 @@ from warpjit.isa.table import lookup
 # ---- operands ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.nvcc
 def test_addresses_keep_their_constant_last() -> None:
     first, second = SharedBuffer("first", 256, 16), SharedBuffer("second", 256, 16)
     wide = Local("wide", dtype("int64"))
@@ -80,6 +81,7 @@ def test_each_issue_has_its_own_registers_and_the_constant_zero_once() -> None:
     assert "volatile" not in first and "memory" not in first
 
 
+@pytest.mark.nvcc
 def test_registers_of_another_type_are_renamed_for_nothing() -> None:
     def code(words: str, result: str) -> list[Instruction]:
         hand = Hand()
@@ -98,6 +100,7 @@ def test_registers_of_another_type_are_renamed_for_nothing() -> None:
     assert [each.opcode for each in renamed] == [each.opcode for each in plain]
 
 
+@pytest.mark.nvcc
 def test_a_predicate_guards_the_instruction_and_keeps_what_it_would_write() -> None:
     s, a = SharedBuffer("s", 512, 16), tensor("a", "float32", 1)
     hand = Hand()
@@ -125,6 +128,7 @@ def test_a_predicate_guards_the_instruction_and_keeps_what_it_would_write() -> N
     assert count(built(of), "LDGSTS") == 2
 
 
+@pytest.mark.nvcc
 def test_a_predicated_wait_becomes_a_branch() -> None:
     s = SharedBuffer("s", 8, 8)
     hand = Hand()
@@ -135,6 +139,7 @@ def test_a_predicated_wait_becomes_a_branch() -> None:
     assert count(built(of), "SYNCS") >= 1
 
 
+@pytest.mark.nvcc
 def test_the_labels_of_unrolled_waits_do_not_meet() -> None:
     s, index = SharedBuffer("s", 8, 8), Local("i", int32)
     hand = Hand()
@@ -180,6 +185,7 @@ def _stored_words(values: list[Const]) -> list[int]:
     return [found[8 * index] for index in range(len(values))]
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn"])
 def test_float_literals_arrive_bit_for_bit(name: str) -> None:
     of = dtype(name)
@@ -194,6 +200,7 @@ def test_float_literals_arrive_bit_for_bit(name: str) -> None:
     assert _stored_words([Const(number, of) for _, number in kept]) == [word for word, _ in kept]
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
 def test_integer_literals_arrive_bit_for_bit(name: str) -> None:
     of = dtype(name)

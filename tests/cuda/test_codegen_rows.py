@@ -16,6 +16,8 @@ from warpjit.isa.table import rows
 from warpjit.isa.target import Target
 from warpjit.passes.plan import plan
 
+pytestmark = pytest.mark.nvcc
+
 DATA = tensor("data", "uint8", 0)
 SHARED = SharedBuffer("shared", 4096, 128)
 

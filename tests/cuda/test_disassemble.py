@@ -85,6 +85,7 @@ def test_count_takes_an_opcode_with_or_without_modifiers() -> None:
     assert count(code, "BRA") == 3
 
 
+@pytest.mark.nvcc
 def test_real_code_is_read_whole(nested: list[Instruction]) -> None:
     for kernel in ("nested", "straight"):
         code = [instruction for instruction in nested if instruction.function == kernel]
@@ -94,6 +95,7 @@ def test_real_code_is_read_whole(nested: list[Instruction]) -> None:
     assert count([i for i in nested if i.function == "straight"], "STG") == 1
 
 
+@pytest.mark.nvcc
 def test_nested_loops_are_found_inner_first(nested: list[Instruction]) -> None:
     inner, outer = loops(nested)
     assert inner.function == outer.function == "nested"

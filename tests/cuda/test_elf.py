@@ -83,11 +83,13 @@ def reported(target: str, kernel: str, pattern: str) -> int:
     return int(found[1]) if found else 0
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_kernel_is_listed_and_no_device_function(target: str) -> None:
     assert sorted(resources(built(target).cubin)) == sorted(NAMES)
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_registers_shared_memory_and_barriers_are_ptxas_numbers(target: str, kernel: str) -> None:
@@ -97,12 +99,14 @@ def test_registers_shared_memory_and_barriers_are_ptxas_numbers(target: str, ker
     assert mine.barriers == reported(target, kernel, r"used (\d+) barriers")
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("kernel", ["empty", "spills", "stack", "shared", "dynamic", "parameters"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_stack_is_ptxas_number(target: str, kernel: str) -> None:
     assert of(target, kernel).stack_bytes == reported(target, kernel, r"(\d+) bytes stack frame")
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("target", TARGETS)
 def test_known_causes_show(target: str) -> None:
     assert of(target, "spills").registers <= 64
@@ -114,6 +118,7 @@ def test_known_causes_show(target: str) -> None:
     assert of(target, "empty") == Resources(of(target, "empty").registers, 0, 0, 0, (), 0)
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize(("target", "base"), list(zip(TARGETS, BASES, strict=True)))
 def test_parameters_lie_as_in_c_but_wide_alignment_counts_from_the_constant_banks_start(target: str, base: int) -> None:
     mine = of(target, "parameters")
@@ -130,6 +135,7 @@ def test_parameters_lie_as_in_c_but_wide_alignment_counts_from_the_constant_bank
     assert of(target, "spills").parameter_bytes == 12
 
 
+@pytest.mark.nvcc
 def test_sections_hold_the_code_and_no_bytes_for_shared_memory() -> None:
     by_name = {section.name: section for section in sections(built("sm_80").cubin)}
     assert len(by_name[".text.empty"].data) == by_name[".text.empty"].size > 0
@@ -142,6 +148,7 @@ def test_what_is_no_cubin_is_refused(data: bytes) -> None:
         resources(data)
 
 
+@pytest.mark.nvcc
 def test_a_cut_cubin_is_refused() -> None:
     cubin = built("sm_80").cubin
     for length in (64, 200, len(cubin) // 2):

@@ -18,6 +18,7 @@ def test_the_text_is_as_it_was_read(function: Callable[..., Any]) -> None:
     check_golden(function.__name__, emitted(traced(function, SM_90A)).text)
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize(
     ("function", "instructions"),
     [

@@ -60,6 +60,7 @@ def _forget_toolkits(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- building ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nvcc
 def test_a_cubin_is_elf_for_the_target_and_the_same_every_time() -> None:
     first, second = (compile_cubin(EMPTY, SM_90A, config=CONFIG) for _ in range(2))
     assert first.cubin[:4] == b"\x7fELF"
@@ -68,6 +69,7 @@ def test_a_cubin_is_elf_for_the_target_and_the_same_every_time() -> None:
     assert (first.log, first.messages) == ("", ())
 
 
+@pytest.mark.nvcc
 @pytest.mark.parametrize("name", ["sm_75", "sm_89", "sm_100f", "sm_120a"])
 def test_ptx_names_the_target_and_the_version(name: str) -> None:
     target = Target.parse(name)
@@ -77,6 +79,7 @@ def test_ptx_names_the_target_and_the_version(name: str) -> None:
     assert ".visible .entry empty" in ptx
 
 
+@pytest.mark.nvcc
 def test_the_toolkit_takes_every_target_of_the_table() -> None:
     listed = subprocess.run(["nvcc", "--list-gpu-code"], capture_output=True, text=True, check=True).stdout.split()
     assert listed and set(listed) <= {f"sm_{arch}" for arch in ARCHITECTURES}
@@ -96,6 +99,7 @@ def test_flags_are_in_a_fixed_order_and_hold_all_that_the_compiler_is_told() -> 
     assert option_flags() == ()
 
 
+@pytest.mark.nvcc
 def test_contraction_is_on_and_can_be_turned_off() -> None:
     text = PRELUDE + 'extern "C" __global__ void k(float* p) { p[0] = p[1] * p[2] + p[3]; }\n'
     fused = compile_ptx(text, SM_80, config=CONFIG)
@@ -103,6 +107,7 @@ def test_contraction_is_on_and_can_be_turned_off() -> None:
     assert "fma.rn.f32" in fused and "fma.rn.f32" not in apart
 
 
+@pytest.mark.nvcc
 def test_what_the_compiler_says_on_success_is_the_log_and_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -113,6 +118,7 @@ def test_what_the_compiler_says_on_success_is_the_log_and_no_warning() -> None:
     )
 
 
+@pytest.mark.nvcc
 def test_builds_in_threads_keep_their_words_apart() -> None:
     def build(number: int) -> str:
         text = PRELUDE + f'extern "C" __global__ void k{number}() {{}}\n'
@@ -145,6 +151,7 @@ k(float* p, const __grid_constant__ Map map) {
 """
 
 
+@pytest.mark.nvcc
 def test_the_prelude_stands_in_for_nvccs_headers() -> None:
     ptx = compile_ptx(prelude(["__syncthreads"]) + USES_EVERY_WORD, SM_90A, config=CONFIG)
     for mark in (".maxntid 128", ".minnctapersm 2", ".reqnctapercluster 2", "%tid.x", "%ctaid.x", "%nctaid.z"):
@@ -152,6 +159,7 @@ def test_the_prelude_stands_in_for_nvccs_headers() -> None:
     assert ".align 1024" in ptx and "bar.sync" in ptx
 
 
+@pytest.mark.nvcc
 def test_the_text_means_the_same_under_nvccs_own_headers(tmp_path: Path) -> None:
     text = prelude(["__syncthreads"]) + USES_EVERY_WORD
     (tmp_path / "kernel.cu").write_text(text)
@@ -171,6 +179,7 @@ def argument(kind: str, index: int) -> str:
     return '"text"' if kind == "const char*" else f"*(const {kind}*)(p + {8 * index})"
 
 
+@pytest.mark.nvcc
 def test_every_declared_function_is_known_to_the_compiler() -> None:
     calls = []
     for index, (name, declaration) in enumerate(FUNCTIONS.items()):
@@ -193,6 +202,7 @@ def test_declarations_come_once_and_in_alphabetical_order() -> None:
 # --- errors -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nvcc
 def test_errors_of_the_front_end_come_all_at_once_at_the_users_lines() -> None:
     text = EMPTY + 'extern "C" __global__ void k(float* p) {\n  p[0] = zz;\n  p[1] = 2\n}\n'
     first = text.splitlines().index("  p[0] = zz;") + 1
@@ -205,6 +215,7 @@ def test_errors_of_the_front_end_come_all_at_once_at_the_users_lines() -> None:
     assert 'File "user.py"' in str(caught.value)
 
 
+@pytest.mark.nvcc
 def test_errors_of_ptxas_are_traced_back_to_lines_of_the_text() -> None:
     lines = [
         'extern "C" __global__ void k(float* p) {',
@@ -224,6 +235,7 @@ def test_errors_of_ptxas_are_traced_back_to_lines_of_the_text() -> None:
     assert not any("aborted" in message for _, message in found)
 
 
+@pytest.mark.nvcc
 def test_an_error_without_a_line_is_still_told() -> None:
     text = PRELUDE + (
         'extern "C" __global__ void k(float* p) {\n  __shared__ float v[20000];\n  v[((int*)p)[0]] = p[1];\n'
@@ -234,12 +246,14 @@ def test_an_error_without_a_line_is_still_told() -> None:
     assert caught.value.findings[0].loc.frames == ()
 
 
+@pytest.mark.nvcc
 def test_ptx_of_a_wrong_text_is_refused_the_same_way() -> None:
     with pytest.raises(CompileError, match="zz") as caught:
         compile_ptx('extern "C" int zz_ = zz;', SM_80, config=CONFIG)
     assert len(caught.value.findings) == 1
 
 
+@pytest.mark.nvcc
 def test_a_failed_build_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     compile_cubin(EMPTY, SM_80, config=CONFIG)
@@ -248,6 +262,7 @@ def test_a_failed_build_leaves_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nvcc
 def test_without_pycuda_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycuda", None)
     with pytest.raises(CompileError, match=r"pip install warpjit\[cuda\]"):
@@ -261,6 +276,7 @@ def test_without_nvcc_the_error_says_where_it_is_looked_for(tmp_path: Path) -> N
         compile_cubin(EMPTY, SM_80, config=Config(cuda_home=str(tmp_path), path=CONFIG.path))
 
 
+@pytest.mark.nvcc
 def test_an_nvcc_that_cannot_run_or_says_nothing_is_told(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     nvcc = tmp_path / "bin" / "nvcc"
@@ -392,6 +408,7 @@ def test_an_nvcc_that_does_not_name_its_root_is_refused(tmp_path: Path) -> None:
         compiler_identity(Config(path=str(tmp_path)))
 
 
+@pytest.mark.nvcc
 def test_the_installed_toolkit_has_its_tools() -> None:
     root = toolchain.toolkit_root(CONFIG)
     assert (root / "bin" / "ptxas").is_file()

@@ -13,6 +13,8 @@ from warpjit.isa.row import Kind, Row
 from warpjit.isa.table import lookup, rows
 from warpjit.isa.target import Target
 
+pytestmark = pytest.mark.nvcc
+
 TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_120")
 
 Use = tuple[Row, Mapping[str, int], frozenset[str]]
