@@ -17,6 +17,7 @@ from warpjit.frontend.builder import Builder
 from warpjit.frontend.merge import Bound
 from warpjit.frontend.tracer import SPLITTERS, STATEMENTS, Tracer
 from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
+from warpjit.ir import facts as fact
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assign, Declare, If, Local, Node, Op
 
@@ -26,7 +27,7 @@ Arm = Callable[[], None]
 class Path:
     """One arm after it was traced: its statements, its names, and whether it ended early."""
 
-    def __init__(self, tracer: Tracer, condition: Scalar, truth: bool, body: Arm):
+    def __init__(self, tracer: Tracer, condition: Scalar, truth: bool, body: Arm, live: Sequence[str]):
         builder = tracer.builder
         scope = tracer.scope
         saved_names, saved_bound, control = dict(scope.names), dict(scope.bound), builder.control
@@ -35,6 +36,10 @@ class Path:
         body()
         self.ended = tracer.terminated
         self.names, self.bound = scope.names, scope.bound
+        for name in live:  # with what the arm's condition says of them
+            value = self.names.get(name)
+            if isinstance(value, Scalar):
+                self.names[name] = tracer.fresh(value)
         self.block = builder.blocks.pop()
         scope.names, scope.bound = saved_names, saved_bound
         tracer.terminated, builder.control = False, control
@@ -47,7 +52,7 @@ def branch(tracer: Tracer, condition: Scalar, then: Arm, orelse: Arm, live: Sequ
     """An `If` on the device; `live` are the names that an arm may bind and that are read later."""
     builder, loc = tracer.builder, tracer.builder.loc
     atom = builder.atom(condition)
-    paths = [Path(tracer, condition, True, then), Path(tracer, condition, False, orelse)]
+    paths = [Path(tracer, condition, True, then, live), Path(tracer, condition, False, orelse, live)]
     open_paths = [path for path in paths if not path.ended]
     if len(open_paths) < 2:
         _one_way(tracer, If(atom, (), (), condition.uniformity, loc=loc), condition, paths)
@@ -91,8 +96,8 @@ def _meet(tracer: Tracer, name: str, paths: list[Path], loc: Loc, uniformity: Un
     if merge.poisoned(values):
         scope.names[name] = POISON
         return None
-    if merge.same(values[0].value, values[1].value):
-        scope.names[name], scope.bound[name] = values[0].value, values[0].loc
+    if merge.same(*(forgetful(bound.value) for bound in values)):
+        scope.names[name], scope.bound[name] = forgetful(values[0].value), values[0].loc
         return None
     if merge.unbound(values):
         scope.names[name] = Unbound(name, loc)
@@ -101,6 +106,13 @@ def _meet(tracer: Tracer, name: str, paths: list[Path], loc: Loc, uniformity: Un
     scalars = [merge.lift(tracer, bound.value, dtype) for bound in values]
     facts = scalars[0].facts.join(scalars[1].facts).at(uniformity)
     return tracer.builder.local(name, dtype, facts, scalars[0].loops | scalars[1].loops)
+
+
+def forgetful(value: Value) -> Value:
+    """A scalar that is in a local, without what only one path knows of it."""
+    if isinstance(value, Scalar) and isinstance(value.atom, Local):
+        return replace(value, facts=fact.of_type(value.dtype, value.uniformity), refines=((), ()))
+    return value
 
 
 def _finish(tracer: Tracer, path: Path, carried: list[tuple[str, Local]]) -> tuple[Node, ...]:

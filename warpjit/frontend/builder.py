@@ -219,6 +219,8 @@ class Builder:
         facts = self.linear_facts(linear)
         if known is not None:
             facts = facts.meet(known)
+        if facts.constant is not None and linear.terms:
+            linear = Linear((), facts.constant)
         return Scalar(dtype, facts, self._ready(dtype, linear), linear, self.linear_loops(linear))
 
     def _ready(self, dtype: DType, linear: Linear) -> Atom | None:

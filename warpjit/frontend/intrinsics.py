@@ -31,8 +31,8 @@ def _extents(value: Value, what: str, item: Callable[[Value], Any]) -> tuple[Any
     parts = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(parts) <= 3:
         raise TraceError(f"{what}: expected one to three sizes but got {len(parts)}")
-    sizes = [item(part) for part in parts]
-    return tuple([*sizes, 1, 1][:3])  # type: ignore[return-value]
+    x, y, z = [*(item(part) for part in parts), 1, 1][:3]
+    return x, y, z
 
 
 def _positive(what: str) -> Callable[[Value], int]:
@@ -210,14 +210,14 @@ def registers_tensor(
 
 
 def assume(tracer: Tracer, condition: Value) -> None:
+    tracer.require_device("T.assume")
     if not isinstance(condition, Scalar):
         if not condition:
             raise TraceError("T.assume: the condition is false")
         return
     truth = arithmetic.truth(tracer.builder, condition)
     tracer.builder.refine(truth.refines[0])
-    if not tracer.builder.host:
-        tracer.builder.emit(Assume(tracer.builder.atom(truth), loc=tracer.builder.loc))
+    tracer.builder.emit(Assume(tracer.builder.atom(truth), loc=tracer.builder.loc))
 
 
 def unroll(tracer: Tracer, *args: Value) -> Unrolled:

@@ -38,6 +38,10 @@ def _holds(builder: Builder, op: str, left: Scalar, right: Scalar) -> Refined:
         found += _named(right, Facts(None, _plus(left.facts.hi, -lower)))
     if op == "eq":
         found += _multiples(builder, difference)
+    if op == "ne":
+        found += _apart(builder, difference)
+        found += _named(left, _beside(left.facts, right.facts.constant))
+        found += _named(right, _beside(right.facts, left.facts.constant))
     return tuple(found)
 
 
@@ -68,6 +72,22 @@ def _below(builder: Builder, linear: Linear, bound: int) -> list[tuple[Local, Fa
         else:
             found.append((local, Facts(-(room // -coefficient), None)))
     return found
+
+
+def _apart(builder: Builder, difference: Linear) -> list[tuple[Local, Facts]]:
+    """`x != c` for a single local x: it matters where c is an end of x's range."""
+    if len(difference.terms) != 1:
+        return []
+    local, coefficient = difference.terms[0]
+    value, rest = divmod(-difference.constant, coefficient)
+    return [] if rest else [(local, _beside(builder.facts_of(local), value))]
+
+
+def _beside(facts: Facts, excluded: int | None) -> Facts:
+    """What a range that ends at `excluded` is without it."""
+    lo = excluded + 1 if excluded is not None and excluded == facts.lo else None
+    hi = excluded - 1 if excluded is not None and excluded == facts.hi else None
+    return Facts(lo, hi)
 
 
 def _multiples(builder: Builder, difference: Linear) -> list[tuple[Local, Facts]]:
