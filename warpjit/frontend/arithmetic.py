@@ -6,69 +6,29 @@ Each function takes the `Builder` first and gives a `Scalar`. Operands may be st
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-import numpy as np
-
 from warpjit.errors import TraceError
+from warpjit.frontend import planned
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.literals import describe, literal, natural
+from warpjit.frontend.planned import plan_of
 from warpjit.frontend.refine import refinements
-from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
+from warpjit.frontend.values import Linear, Scalar, Value, is_number
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
-from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.facts import Facts
 from warpjit.ir.nodes import Const, Local
 from warpjit.isa.scalar import ARITHMETIC, COMPARE, CONVERT, SELECT
 
-SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "min": "min", "max": "max"}
-COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 BITWISE = ("and", "or", "xor")
+
+__all__ = ["binary", "ceiling_division", "common", "compare", "convert", "describe", "fused_multiply_add"]
+__all__ += ["join_conditions", "literal", "natural", "negate", "plan_of", "select", "truth", "unary"]
 
 
 # ---- literals and types -------------------------------------------------------------------------------
-
-
-def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar:
-    """A static number as a constant of `dtype`. TraceError: it does not fit."""
-    if dtype.is_int:
-        if isinstance(value, float) and not value.is_integer():
-            raise TraceError(f"the literal {value!r} is not an integer, but the other operand is {dtype}")
-        whole = int(value)
-        if not dtype.min <= whole <= dtype.max:
-            raise TraceError(f"the literal {whole} does not fit {dtype} ({dtype.min} to {dtype.max})")
-        return builder.integer(dtype, Linear((), whole))
-    if dtype.is_bool:
-        if value not in (0, 1):
-            raise TraceError(f"the literal {value!r} is not a bool")
-        return Scalar(dtype, Facts(int(value), int(value), int(value), Uniformity.STATIC), Const(bool(value), dtype))
-    with np.errstate(over="ignore"):
-        rounded = float(np.asarray(value, dtype=np.float64).astype(dtype.numpy))
-    if math.isinf(rounded) and not math.isinf(value):
-        raise TraceError(f"the literal {value!r} is too large for {dtype}")
-    return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(rounded, dtype))
-
-
-def natural(builder: Builder, value: Value) -> Scalar:
-    """A scalar, or a static number in the type that it has by itself: int32, float32, bool."""
-    if isinstance(value, Scalar):
-        return value
-    for kind, dtype in ((bool, dtypes.bool_), (int, dtypes.int32), (float, dtypes.float32)):
-        if isinstance(value, kind):
-            return literal(builder, value, dtype)
-    raise TraceError(f"expected a number but got {describe(value)}")
-
-
-def describe(value: Value) -> str:
-    """A value in an error's sentence."""
-    if isinstance(value, Scalar):
-        return f"a scalar of type {value.dtype}"
-    if isinstance(value, TensorValue):
-        return f"the tensor {value.name}"
-    if value is None:
-        return "None"
-    return f"{type(value).__name__} {value!r}" if is_number(value) or isinstance(value, str) else type(value).__name__
 
 
 def common(builder: Builder, a: Value, b: Value, *, keep_bool: bool = False) -> tuple[Scalar, Scalar]:
@@ -108,8 +68,8 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
     """The value in another type: exact where the type holds it, else as CUDA converts (integers wrap)."""
     if scalar.dtype == dtype:
         return scalar
-    if scalar.plan is not None and builder.host:
-        raise TraceError(f"before T.device_entry a {scalar.dtype} cannot be converted to {dtype}")
+    if builder.host and scalar.plan is not None:
+        return planned.convert(builder, scalar, dtype)
     if isinstance(scalar.atom, Const) and not dtype.is_int:
         return literal(builder, bool(scalar.atom.value) if dtype.is_bool else scalar.atom.value, dtype)
     if dtype.is_int and scalar.linear is not None:
@@ -129,13 +89,13 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
 
 def binary(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     """`op` is a key of ARITHMETIC: add sub mul div floordiv mod min max and or xor shl shr."""
+    if builder.host:
+        return planned.binary(builder, op, a, b)
     if op in ("shl", "shr"):
         return _shift(builder, op, a, b)
     left, right = common(builder, a, b, keep_bool=op in BITWISE)
     if op == "div" and left.dtype.is_int:
         left, right = (convert(builder, x, dtypes.float32) for x in (left, right))
-    if builder.host:
-        return _planned(builder, op, left, right)
     if left.dtype.is_int:
         return INTEGER.get(op, _integer)(builder, op, left, right)
     return _emit(builder, op, left, right)
@@ -159,34 +119,6 @@ def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
         if left.facts.lo is not None and left.facts.lo >= 0:
             return _divide(builder, "floordiv", left, builder.integer(left.dtype, Linear((), 1 << count)))
     return _integer(builder, op, left, right)
-
-
-def _planned(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
-    """Before T.device_entry: an expression of the launch plan."""
-    symbol = SYMBOLS.get(op)
-    if symbol is None or not a.dtype.is_int:
-        raise TraceError(
-            f"before T.device_entry only + - * // % min max, T.cdiv, comparisons and conditional expressions of "
-            f"integers can be used, not {op} on {a.dtype}"
-        )
-    facts = fact.TRANSFER[op](a.facts, b.facts)
-    if facts.constant is not None and a.plan is None and b.plan is None:
-        return builder.integer(a.dtype, Linear((), facts.constant))
-    dtype = a.dtype if facts.fits(a.dtype) else dtypes.int64
-    if not facts.fits(dtype):
-        facts = fact.of_type(dtype, Uniformity.GRID)
-    return builder.planned((symbol, plan_of(a), plan_of(b)), dtype, facts.at(Uniformity.GRID), "size")
-
-
-def plan_of(value: Value) -> object:
-    """A host value as an expression of the launch plan. TraceError: it exists on the device only."""
-    if is_number(value):
-        return value
-    if isinstance(value, Scalar) and value.plan is not None:
-        return value.plan
-    if isinstance(value, Scalar) and value.static is not None:
-        return value.static
-    raise TraceError(f"expected a value that is known at the launch but got {describe(value)}")
 
 
 def _emit(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -318,8 +250,10 @@ def ceiling_division(builder: Builder, a: Value, b: Value) -> Scalar:
     left, right = common(builder, a, b)
     if right.facts.hi is not None and right.facts.hi <= 0:
         raise TraceError("T.cdiv: expected a positive divisor")
+    if builder.host:
+        return binary(builder, "floordiv", binary(builder, "add", left, binary(builder, "sub", right, 1)), right)
     sum_facts = fact.add(left.facts, right.facts)
-    if builder.host or sum_facts.fits(left.dtype):
+    if sum_facts.fits(left.dtype):
         last = binary(builder, "sub", right, 1)
         return binary(builder, "floordiv", binary(builder, "add", left, last), right)
     more = compare(builder, "gt", binary(builder, "mod", left, right), 0)
@@ -330,6 +264,8 @@ def unary(builder: Builder, op: str, value: Scalar) -> Scalar:
     """op: neg, invert, abs, sqrt."""
     if op == "neg" and not value.dtype.is_float:
         return binary(builder, "sub", 0, value)
+    if builder.host:
+        return planned.unary(builder, op, value)
     if op == "invert":
         if value.dtype.is_bool:
             value = convert(builder, value, dtypes.int32)
@@ -369,11 +305,10 @@ def fused_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Scalar
 
 def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     """A bool, which knows what it says of its operands."""
+    if builder.host:
+        return planned.compare(builder, op, a, b)
     left, right = common(builder, a, b, keep_bool=op in ("eq", "ne"))
     uniformity = max(left.uniformity, right.uniformity)
-    if builder.host:
-        expression = (COMPARISONS[op], plan_of(left), plan_of(right))
-        return builder.planned(expression, dtypes.bool_, Facts(0, 1, 1, Uniformity.GRID), "flag")
     row = COMPARE[op, left.dtype.name]
     operands = (builder.atom(left), builder.atom(right))
     result = builder.operate(row, operands, Facts(0, 1, 1, uniformity), loops=left.loops | right.loops)
@@ -392,7 +327,7 @@ def truth(builder: Builder, value: Value) -> Scalar:
 
 def negate(builder: Builder, value: Scalar) -> Scalar:
     if builder.host:
-        return builder.planned(("not", plan_of(value)), dtypes.bool_, value.facts, "flag")
+        return planned.negate(builder, value)
     row = ARITHMETIC["not", "bool"]
     result = builder.operate(row, (builder.atom(value),), value.facts, loops=value.loops)
     return Scalar(result.dtype, result.facts, result.atom, None, result.loops, refines=value.refines[::-1])
@@ -407,13 +342,12 @@ def join_conditions(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
 
 def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
     """`a if condition else b` where both are computed."""
+    if builder.host:
+        return planned.select(builder, condition, a, b)
     if is_number(a) and is_number(b):
         a = natural(builder, a if isinstance(a, float) or not isinstance(b, float) else float(a))
     left, right = common(builder, a, b, keep_bool=True)
     facts = left.facts.join(right.facts).at(condition.uniformity)
-    if builder.host:
-        expression = ("select", plan_of(condition), plan_of(left), plan_of(right))
-        return builder.planned(expression, left.dtype, facts.at(Uniformity.GRID), "size")
     row = SELECT[left.dtype.name]
     operands = (builder.atom(condition), builder.atom(left), builder.atom(right))
     return builder.operate(row, operands, facts, loops=left.loops | right.loops | condition.loops)

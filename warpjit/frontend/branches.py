@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from warpjit.errors import Loc, TraceError
-from warpjit.frontend import arithmetic, merge
+from warpjit.frontend import arithmetic, merge, planned
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.merge import Bound
 from warpjit.frontend.tracer import SPLITTERS, STATEMENTS, Tracer
@@ -289,8 +289,7 @@ def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value
     left = arithmetic.truth(builder, first)
     if builder.host:
         right = arithmetic.truth(builder, short_circuit(tracer, op, operands[1:]))
-        expression = (op, arithmetic.plan_of(left), arithmetic.plan_of(right))
-        return builder.planned(expression, left.dtype, left.facts, "flag")
+        return planned.join(builder, op, left, right)
     refined = left.refines[0 if op == "and" else 1]
     side = Side(
         tracer, refined, left.uniformity, lambda: arithmetic.truth(builder, short_circuit(tracer, op, operands[1:]))

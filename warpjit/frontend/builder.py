@@ -65,6 +65,7 @@ class Builder:
         self.specials: dict[str, Scalar] = {}
         self.plans: dict[tuple[Any, ...], Local] = {}
         self.sources: dict[Local, PlanExpr] = {}
+        self.widened: dict[PlanExpr | None, DType] = {}  # expressions that are int64 for their range only: their type
 
     # ---- blocks ------------------------------------------------------------------------------------
 

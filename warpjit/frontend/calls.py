@@ -16,6 +16,7 @@ from warpjit.errors import TraceError, WarpjitError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.closure import Closure
+from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.methods import METHODS
@@ -37,6 +38,8 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
     for kind, handler in CALLS.items():
         if isinstance(function, kind):
             return handler(tracer, function, args, kwargs)
+    if function is LaunchConfig or function is KernelAttributes:
+        return _python(function, args, kwargs)
     try:
         builtin = BUILTINS.get(function)
     except TypeError:

@@ -252,6 +252,7 @@ def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
         items = index if isinstance(index, tuple) else (index,)
         if any(isinstance(item, slice) for item in items):
             return slices.subtensor(tracer.builder, owner, items)
+        tracer.require_device("a load")
         return memory.load(tracer.builder, owner, memory.indices(owner, items))
     if isinstance(index, Scalar):
         index = static_int(index, "the index of a tuple")

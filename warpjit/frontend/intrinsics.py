@@ -109,6 +109,7 @@ def _launch(tracer: Tracer, what: str) -> Launch:
 
 
 def lane_id(tracer: Tracer) -> Scalar:
+    tracer.require_device("T.cuda.lane_id")
     return _register(tracer, "laneid", "lane", 31, Uniformity.LANE)
 
 

@@ -1,0 +1,56 @@
+"""Static numbers as scalars of a type, and values in the words of an error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from warpjit.errors import TraceError
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
+from warpjit.ir import dtypes
+from warpjit.ir.dtypes import DType
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Const
+
+
+def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar:
+    """A static number as a constant of `dtype`. TraceError: it does not fit."""
+    if dtype.is_int:
+        if isinstance(value, float) and not value.is_integer():
+            raise TraceError(f"the literal {value!r} is not an integer, but the other operand is {dtype}")
+        whole = int(value)
+        if not dtype.min <= whole <= dtype.max:
+            raise TraceError(f"the literal {whole} does not fit {dtype} ({dtype.min} to {dtype.max})")
+        return builder.integer(dtype, Linear((), whole))
+    if dtype.is_bool:
+        if value not in (0, 1):
+            raise TraceError(f"the literal {value!r} is not a bool")
+        return Scalar(dtype, Facts(int(value), int(value), int(value), Uniformity.STATIC), Const(bool(value), dtype))
+    with np.errstate(over="ignore"):
+        rounded = float(np.asarray(value, dtype=np.float64).astype(dtype.numpy))
+    if math.isinf(rounded) and not math.isinf(value):
+        raise TraceError(f"the literal {value!r} is too large for {dtype}")
+    return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(rounded, dtype))
+
+
+def natural(builder: Builder, value: Value) -> Scalar:
+    """A scalar, or a static number in the type that it has by itself: int32, float32, bool."""
+    if isinstance(value, Scalar):
+        return value
+    for kind, dtype in ((bool, dtypes.bool_), (int, dtypes.int32), (float, dtypes.float32)):
+        if isinstance(value, kind):
+            return literal(builder, value, dtype)
+    raise TraceError(f"expected a number but got {describe(value)}")
+
+
+def describe(value: Value) -> str:
+    """A value in an error's sentence."""
+    if isinstance(value, Scalar):
+        return f"a scalar of type {value.dtype}"
+    if isinstance(value, TensorValue):
+        return f"the tensor {value.name}"
+    if value is None:
+        return "None"
+    return f"{type(value).__name__} {value!r}" if is_number(value) or isinstance(value, str) else type(value).__name__
