@@ -12,6 +12,7 @@ b_mma_layout = TileLayout(S[(1, 1, 8, 2, 4) : (2, 2, 4 @ laneid, 1, 1 @ laneid)]
 d_mma_layout = TileLayout(S[(1, 1, 2, 8, 4, 2) : (4, 4, 2, 4 @ laneid, 1 @ laneid, 1)])
 
 
+# fmt: off
 @warpjit
 def warp_matmul(
     A: T.Tensor((16, 16), "float16"),

@@ -16,7 +16,7 @@ from warpjit.config import Config
 from warpjit.cuda import disassemble, elf, toolchain
 from warpjit.cuda.codegen import Emitted, emit
 from warpjit.cuda.driver import Launcher, load
-from warpjit.cuda.store import SCHEMA, Store, default_root
+from warpjit.cuda.store import SCHEMA, Part, Store, default_root
 from warpjit.errors import CompileError
 from warpjit.frontend.scope import Capture
 from warpjit.ir.nodes import Kernel
@@ -70,7 +70,7 @@ class Built:
     def key(self) -> str:
         """Everything that the compiler sees: text, flags with the architecture, the compiler itself, the schema."""
         flags = toolchain.compile_flags(self.program.target, self.options)
-        parts = {
+        parts: dict[str, Part] = {
             "text": self.emitted.text,
             "flags": "\0".join(flags),
             "target": self.program.target.name,

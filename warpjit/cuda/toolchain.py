@@ -131,7 +131,7 @@ def _compile_plain(run: _Run) -> Callable[..., bytes]:
     """
     try:
         # An optional package, and most calls are served by the store.
-        from pycuda import compiler  # type: ignore[import-untyped]  # noqa: PLC0415
+        from pycuda import compiler  # noqa: PLC0415
     except ImportError as error:
         raise CompileError("building a kernel needs PyCUDA: pip install warpjit[cuda]") from error
 

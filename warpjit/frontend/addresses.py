@@ -154,16 +154,14 @@ def _as(builder: Builder, value: Index, wide: bool) -> Index:
 def swizzled(builder: Builder, layout: ComposeLayout, offset: Index) -> Index:
     """The swizzle of `offset` (elements): x ^ ((x >> shift) & mask) on what lies within a period."""
     if isinstance(offset, int):
-        return layout.swizzle.apply(offset)
+        return int(layout.swizzle(offset))
     assert offset.linear is not None
     period = layout.period
     outside, inside = arithmetic.split(builder, offset.linear, period)
     facts = builder.linear_facts(inside)
     p, b, a = layout.per_element, layout.swizzle_len, layout.atom_len
     if not inside.terms:
-        return builder.integer(
-            offset.dtype, outside.times(period).plus(Linear((), layout.swizzle.apply(inside.constant)))
-        )
+        return builder.integer(offset.dtype, outside.times(period).plus(Linear((), layout.swizzle(inside.constant))))
     if not facts.fits(offset.dtype):
         outside, inside = Linear(), offset.linear
     x = builder.integer(offset.dtype, inside, facts if facts.fits(offset.dtype) else None)
@@ -211,7 +209,7 @@ def atom(builder: Builder, value: Index, dtype: DType = dtypes.int32) -> Atom:
 def alignment(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> int:
     """Bytes that the address of an element is sure to be a multiple of."""
     swizzle = tensor.layout if isinstance(tensor.layout, ComposeLayout) else None
-    plain = tensor.with_(layout=tile_of(tensor.layout)) if swizzle else tensor
+    plain = tensor.with_(layout=swizzle.tile_layout) if swizzle else tensor
     offset = element_offset(builder, plain, coordinates)
     multiple = abs(offset) if isinstance(offset, int) else offset_multiple(builder, offset)
     if swizzle:

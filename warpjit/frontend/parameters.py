@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from warpjit.frontend import arithmetic
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.kinds import (
+    BASE_ALIGNMENT,
+    ConstantKind,
+    Kind,
+    ScalarKind,
+    Specialization,
+    Stride,
+    TensorKind,
+    TupleKind,
+)
 from warpjit.frontend.language.types import Dynamic
-from warpjit.frontend.specialize import ConstantKind, Kind, ScalarKind, Specialization, Stride, TensorKind, TupleKind
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
@@ -64,24 +75,38 @@ class Arguments:
         return self.sizes[item.name]
 
     def _stride(self, kind: TensorKind, shape: tuple[int | Scalar, ...], index: int, axis: int) -> int | Scalar:
-        known = {Stride.ANY: 0, Stride.ZERO: 0, Stride.ONE: 1}.get(kind.strides[axis])
-        if known is not None:
-            return known
-        if kind.strides[axis] is Stride.PACKED:
-            return self._packed(shape[axis + 1 :])
-        multiple = max(16 * 8 // kind.dtype.bits, 1) if kind.strides[axis] is Stride.FREE16 else 1
-        narrow = dtypes.int32 if kind.narrow else dtypes.int64
-        facts = Facts(0, MAX_SIZE if kind.narrow else narrow.max, multiple, Uniformity.GRID)
-        return self.builder.planned(("stride", index, axis), narrow, facts, "stride")
+        known, right = kind.strides[axis], shape[axis + 1 :]
+        if known in (Stride.ZERO, Stride.ONE):
+            return int(known is Stride.ONE)
+        if known is Stride.ANY:  # never multiplied by anything but 0: what a packed tensor has, where that is static
+            return math.prod(size for size in right if isinstance(size, int)) if _static(right) else 0
+        if known is Stride.PACKED:
+            return self._packed(right, kind)
+        multiple = max(BASE_ALIGNMENT * 8 // kind.dtype.bits, 1) if known is Stride.FREE16 else 1
+        return self._planned(("stride", index, axis), kind, multiple)
 
-    def _packed(self, sizes: tuple[int | Scalar, ...]) -> int | Scalar:
-        product: int | Scalar = 1
-        for size in reversed(sizes):
-            if isinstance(product, int) and isinstance(size, int):
-                product *= size
-            else:
-                product = size if product == 1 else arithmetic.binary(self.builder, "mul", product, size)
-        return product
+    def _packed(self, sizes: tuple[int | Scalar, ...], kind: TensorKind) -> int | Scalar:
+        """The product of the sizes. Of a narrow tensor it fits 32 bits, whatever the ranges of its factors say."""
+        static = math.prod(size for size in sizes if isinstance(size, int))
+        runtime = [size for size in sizes if isinstance(size, Scalar)]
+        if not runtime or static == 0:
+            return static
+        expression = arithmetic.plan_of(runtime[0])
+        for size in runtime[1:]:
+            expression = ("*", expression, arithmetic.plan_of(size))
+        if static != 1:
+            expression = ("*", expression, static)
+        multiple = static * math.prod(size.facts.multiple for size in runtime)
+        return self._planned(expression, kind, multiple)
+
+    def _planned(self, expression: Any, kind: TensorKind, multiple: int) -> Scalar:
+        """A stride as a hidden argument, in the type that holds every offset of the tensor."""
+        dtype = dtypes.int32 if kind.narrow else dtypes.int64
+        return self.builder.planned(expression, dtype, Facts(0, dtype.max, multiple, Uniformity.GRID), "stride")
+
+
+def _static(sizes: tuple[int | Scalar, ...]) -> bool:
+    return all(isinstance(size, int) for size in sizes)
 
 
 def bind_parameters(builder: Builder, sizes: dict[str, Scalar | int], specialization: Specialization) -> Arguments:

@@ -143,9 +143,9 @@ def _rearranged_strides(
 ) -> TensorValue:
     assert tensor.strides is not None
     strides: dict[str, Index] = {}
-    for group, stride in zip(split, tensor.strides, strict=True):
+    for pieces, stride in zip(split, tensor.strides, strict=True):
         step: Index = stride
-        for name, extent in reversed(group):
+        for name, extent in reversed(pieces):
             strides[name] = step
             step = _multiply(builder, step, extent)
     shape: list[Index] = []

@@ -113,7 +113,9 @@ class Scope:
         self.bound: dict[str, Loc] = {}
         self.liveness = _liveness(self.node)
         self.captures = captures
-        self.globals = function.__globals__ if function is not None else (parent.globals if parent else {})
+        self.globals: dict[str, Any] = (
+            function.__globals__ if function is not None else (parent.globals if parent else {})
+        )
         self.cells = (
             dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if function else {}
         )

@@ -1,348 +1,361 @@
 """From the arguments of a call, or from specs, to what a kernel is specialised on.
 
-A `Kind` is the compile-time half of an argument: a hashable value that enters the key. Everything that a kernel
-was promised (sizes, multiples, alignment, packing) is checked here, before anything is traced or launched.
-Tensors are met by duck typing: no torch is imported.
+Everything that a kernel was promised (sizes, multiples, alignment, packing) is checked here, before anything is
+traced or launched. Tensors are met by duck typing: no torch is imported.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any
 
-from warpjit.errors import ArgumentError
+import numpy as np
+
+from warpjit.errors import ArgumentError, WarpjitError
+from warpjit.frontend.kinds import (
+    BASE_ALIGNMENT,
+    NARROW_BYTES,
+    ConstantKind,
+    Kind,
+    ScalarKind,
+    Specialization,
+    Stride,
+    TensorKind,
+    TupleKind,
+    packed_classes,
+    shape_text,
+    stride_classes,
+    stride_holds,
+    typed,
+)
 from warpjit.frontend.language.types import Dynamic, ScalarType, Tensor, as_dtype
 from warpjit.frontend.scope import check_captured
 from warpjit.frontend.signature import Parameter, ParameterKind, Signature
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 
-NARROW_BYTES = 1 << 31
-BASE_ALIGNMENT = 16
+__all__ = [
+    "ConstantKind",
+    "Kind",
+    "ScalarKind",
+    "Specialization",
+    "Stride",
+    "TensorKind",
+    "TupleKind",
+    "specialize",
+]
+
+MAX_SIZE = (1 << 31) - 1
+ANYTHING = Tensor()
 
 
-class Stride(Enum):
-    """What is known of one stride."""
+@dataclass
+class Call:
+    """What the arguments of one call share.
 
-    ANY = "any"  # the size is 1: it does not matter
-    ZERO = "zero"
-    ONE = "one"
-    PACKED = "packed"  # the product of the sizes to its right
-    FREE = "free"  # a hidden argument
-    FREE16 = "free16"  # a hidden argument, a multiple of 16 bytes
-
-
-@dataclass(frozen=True)
-class TensorKind:
-    """A tensor: static sizes are ints, runtime ones the `Dynamic` that stands for them.
-
-    align   bytes of which the base is a multiple
-    narrow  all offsets fit 32 bits
-    names   string sizes of the annotation, by axis
+    specs   descriptions may stand for arguments, and tensors need no memory
+    known   named sizes and runtime sizes: the value and where it was first met
     """
 
-    dtype: DType
-    shape: tuple[int | Dynamic, ...]
-    strides: tuple[Stride, ...]
-    align: int
-    narrow: bool
-    noalias: bool = False
-    names: tuple[tuple[int, str], ...] = field(default=(), compare=False)
-
-
-@dataclass(frozen=True)
-class ScalarKind:
-    """A runtime scalar."""
-
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class ConstantKind:
-    """A compile-time constant. Numbers compare with their type, floats by their bits: 1, True and 1.0 differ."""
-
-    tag: str
-    key: Any
-    value: Any = field(compare=False)
-
-    @classmethod
-    def of(cls, name: str, value: Any) -> ConstantKind:
-        try:
-            check_captured(name, value)
-            hash(value)
-        except Exception as error:
-            raise ArgumentError(
-                f"{name}: expected a compile-time constant (a hashable value) but got {value!r}: {error}"
-            ) from None
-        return cls(type(value).__qualname__, _typed(value), value)
-
-
-def _typed(value: Any) -> Any:
-    if isinstance(value, float):
-        return struct.pack("<d", value)
-    if isinstance(value, tuple):
-        return tuple((type(item).__qualname__, _typed(item)) for item in value)
-    return value
-
-
-@dataclass(frozen=True)
-class TupleKind:
-    items: tuple[Kind, ...]
-
-
-Kind: TypeAlias = TensorKind | ScalarKind | ConstantKind | TupleKind
-
-
-@dataclass(frozen=True)
-class Specialization:
-    """The kinds of all parameters, in the signature's order: what a kernel is traced for."""
-
-    kinds: tuple[tuple[str, Kind], ...]
-
-    def leaves(self) -> Iterator[Kind]:
-        """The kinds that take a runtime argument, flattened; their position is the argument's index."""
-        for _, kind in self.kinds:
-            yield from _leaves(kind)
-
-
-def _leaves(kind: Kind) -> Iterator[Kind]:
-    if isinstance(kind, TupleKind):
-        for item in kind.items:
-            yield from _leaves(item)
-    elif not isinstance(kind, ConstantKind):
-        yield kind
-
-
-class Sizes:
-    """Named sizes of one call: the same name must have the same value."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, tuple[int, str]] = {}
+    specs: bool = False
+    known: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def check(self, name: str, value: int, where: str) -> None:
-        known = self.known.setdefault(name, (value, where))
-        if known[0] != value:
-            raise ArgumentError(f"{where}: expected size {name} = {known[0]}, as in {known[1]}, but got {value}")
+        """ArgumentError: the name had another value before."""
+        first, place = self.known.setdefault(name, (value, where))
+        if first != value:
+            raise ArgumentError(f"{where}: expected size {name} = {first}, as in {place}, but got {value}")
 
 
-# ---- tensors ------------------------------------------------------------------------------------------------
+def specialize(
+    signature: Signature, args: Sequence[Any], named: Mapping[str, Any], *, specs: bool = False
+) -> tuple[Specialization, list[Any]]:
+    """The specialisation of a call, and its runtime arguments, flattened. ArgumentError on bad input.
+
+    With `specs`, `T.Tensor(...)`, scalar types and tensors without memory may stand for arguments, and what the
+    annotations describe need not be given.
+    """
+    call = Call(specs)
+    kinds: list[tuple[str, Kind]] = []
+    runtime: list[Any] = []
+    for parameter, value in zip(signature.parameters, signature.bind(args, named, specs=specs), strict=True):
+        kind = _kind(parameter, parameter.name, value, call)
+        kinds.append((parameter.name, kind))
+        flatten(kind, value, runtime)
+    return Specialization(tuple(kinds)), runtime
+
+
+def flatten(kind: Kind, value: Any, runtime: list[Any]) -> None:
+    """Append the arguments that exist at run time, in the order of `Specialization.leaves`."""
+    if isinstance(kind, TupleKind):
+        for item, part in zip(kind.items, value, strict=True):
+            flatten(item, part, runtime)
+    elif not isinstance(kind, ConstantKind):
+        runtime.append(value)
+
+
+def _kind(parameter: Parameter, name: str, value: Any, call: Call) -> Kind:
+    """The kind of one argument, or of a spec for one."""
+    if parameter.kind is ParameterKind.CONSTANT:
+        return constant_kind(name, value)
+    if is_tensor(value) and parameter.kind is not ParameterKind.SCALAR:
+        return tensor_kind(name, value, parameter.tensor or ANYTHING, call)
+    if isinstance(value, Tensor | ScalarType):
+        return _spec(parameter, name, value, call)
+    if parameter.kind is ParameterKind.SCALAR:
+        return scalar_kind(name, value, parameter.dtype)
+    if value is None:
+        return constant_kind(name, None)
+    if parameter.kind is ParameterKind.TENSOR:
+        raise ArgumentError(f"{name}: expected a tensor but got {brief(value)}{_advice(value)}")
+    if isinstance(value, tuple):
+        inner = Parameter(name, ParameterKind.ANY)
+        return TupleKind(tuple(_kind(inner, f"{name}[{i}]", item, call) for i, item in enumerate(value)))
+    if isinstance(value, bool | int | float | np.generic):
+        return scalar_kind(name, value, None)
+    raise ArgumentError(
+        f"{name}: expected a tensor, a number, a tuple of these or None but got {brief(value)}"
+        f"{_advice(value) or '; compile-time constants stand after *, or are annotated T.constexpr'}"
+    )
+
+
+def brief(value: Any) -> str:
+    """A value as messages show it: tensors and arrays by their type."""
+    if is_tensor(value):
+        return "a tensor"
+    return f"a {type(value).__name__}" if hasattr(value, "shape") and np.ndim(value) else repr(value)
+
+
+def _advice(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return "; torch.from_numpy makes a tensor of it"
+    return "; pass a tuple" if isinstance(value, list) else ""
+
+
+# ---- specs ----------------------------------------------------------------------------------------------------
+
+
+def _spec(parameter: Parameter, name: str, spec: Tensor | ScalarType, call: Call) -> Kind:
+    if not call.specs:
+        raise ArgumentError(
+            f"{name}: expected an argument but got the description {spec!r}: give it to warpjit.compile, or to the "
+            "kernel's source, ptx, cubin, sass or resources"
+        )
+    if isinstance(spec, Tensor):
+        if parameter.kind is ParameterKind.SCALAR:
+            raise ArgumentError(f"{name}: expected T.{parameter.dtype} but got {spec!r}")
+        return _spec_kind(name, spec, parameter.tensor or ANYTHING, call)
+    if parameter.kind is ParameterKind.TENSOR or parameter.dtype not in (None, spec.dtype):
+        wanted = "a tensor" if parameter.kind is ParameterKind.TENSOR else f"T.{parameter.dtype}"
+        raise ArgumentError(f"{name}: expected {wanted} but got {spec!r}")
+    return ScalarKind(spec.dtype)
+
+
+def _spec_kind(name: str, spec: Tensor, annotated: Tensor, call: Call) -> TensorKind:
+    """The kind that a spec and the annotation describe together: packed, 16-byte aligned, offsets in 32 bits."""
+    dtype = spec.dtype or annotated.dtype
+    shape = spec.shape if spec.shape is not None else annotated.shape
+    if shape is None or dtype is None:
+        raise ArgumentError(f"{name}: a spec needs a shape and a data type but got {spec!r}")
+    _check_dtype(name, dtype, annotated)
+    kept, names = _sizes(name, shape, annotated, call)
+    align = max(BASE_ALIGNMENT, spec.align or 1, annotated.align or 1)
+    reach = math.prod(item for item in kept if isinstance(item, int)) * dtype.bytes
+    noalias = spec.noalias or annotated.noalias
+    return TensorKind(dtype, kept, packed_classes(kept), align, reach < NARROW_BYTES, noalias, names)
+
+
+# ---- tensors --------------------------------------------------------------------------------------------------
 
 
 def is_tensor(value: Any) -> bool:
     return hasattr(value, "data_ptr") and hasattr(value, "stride")
 
 
-def tensor_kind(name: str, value: Any, spec: Tensor, sizes: Sizes) -> TensorKind:
+def tensor_kind(name: str, value: Any, annotated: Tensor, call: Call) -> TensorKind:
     """The kind of a torch tensor, checked against its annotation. ArgumentError names the argument."""
+    dtype, shape, strides, pointer = facts_of(name, value, call)
+    _check_dtype(name, dtype, annotated)
+    kept, names = _sizes(name, shape, annotated, call)
+    if annotated.layout == "default":
+        _check_packed(name, shape, strides, dtype)
+    classes = stride_classes(kept, shape, strides, dtype.bits)
+    align = _alignment(name, pointer, annotated, dtype)
+    return TensorKind(dtype, kept, classes, align, is_narrow(shape, strides, dtype), annotated.noalias, names)
+
+
+def facts_of(name: str, value: Any, call: Call) -> tuple[DType, tuple[int, ...], tuple[int, ...], int]:
+    """Data type, shape, strides (in elements) and address of a tensor.
+
+    ArgumentError: a type that the language lacks, no strides (sparse), values that are negated when read, no memory.
+    """
+    dtype = _DTYPES.get(value.dtype) or _tensor_dtype(name, value)
     try:
-        dtype = as_dtype(value.dtype)
-    except Exception:
+        strides = tuple(value.stride())
+        pointer = 0 if value.device.type == "meta" else value.data_ptr()
+    except RuntimeError as error:
+        if not call.specs or not hasattr(value, "fake_mode"):
+            raise ArgumentError(f"{name}: expected a dense tensor in memory, but {error}") from None
+        pointer = 0
+    if value.is_neg():
+        raise ArgumentError(f"{name}: the tensor is a view that negates its memory: call .resolve_neg() on it")
+    return dtype, tuple(value.shape), strides, pointer
+
+
+_DTYPES: dict[Any, DType] = {}
+"""By torch's types, filled as they are met."""
+
+
+def _tensor_dtype(name: str, value: Any) -> DType:
+    try:
+        return _DTYPES.setdefault(value.dtype, as_dtype(value.dtype))
+    except WarpjitError:
         raise ArgumentError(f"{name}: {value.dtype} is not a data type of the language") from None
-    if spec.dtype is not None and dtype != spec.dtype:
-        raise ArgumentError(f"{name}: expected a tensor of {spec.dtype} but got {dtype}")
-    shape, strides = tuple(value.shape), tuple(value.stride())
-    kept, names = _sizes(name, shape, spec, sizes)
-    classes = tuple(
-        _stride_class(shape, strides, axis, dtype, spec.layout == "default", name) for axis in range(len(shape))
-    )
-    pointer = 0 if value.device.type == "meta" else value.data_ptr()
-    align = _alignment(name, pointer, spec, dtype)
-    reach = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) if 0 not in shape else 0
-    return TensorKind(dtype, kept, classes, align, (reach + 1) * dtype.bytes < NARROW_BYTES, spec.noalias, names)
+
+
+def _check_dtype(name: str, dtype: DType, annotated: Tensor) -> None:
+    if annotated.dtype is not None and dtype != annotated.dtype:
+        raise ArgumentError(f"{name}: expected a tensor of {annotated.dtype} but got {dtype}")
 
 
 def _sizes(
-    name: str, shape: tuple[int, ...], spec: Tensor, sizes: Sizes
+    name: str, shape: Sequence[int | str | Dynamic], annotated: Tensor, call: Call
 ) -> tuple[tuple[int | Dynamic, ...], tuple[tuple[int, str], ...]]:
-    if spec.shape is None:
-        return shape, ()
-    if len(shape) != len(spec.shape):
+    """The sizes as the kernel is specialised on them, and which of them have names."""
+    wanted = annotated.shape if annotated.shape is not None else shape
+    if len(shape) != len(wanted):
         raise ArgumentError(
-            f"{name}: expected {len(spec.shape)} axes, shape {_shape_text(spec)}, but got shape {shape}"
+            f"{name}: expected {len(wanted)} axes, shape {shape_text(wanted)}, but got shape {shape_text(shape)}"
         )
     kept: list[int | Dynamic] = []
     names: list[tuple[int, str]] = []
-    for axis, (size, wanted) in enumerate(zip(shape, spec.shape, strict=True)):
+    for axis, (size, item) in enumerate(zip(shape, wanted, strict=True)):
         where = f"{name}.shape[{axis}]"
-        if isinstance(wanted, int) and size != wanted:
-            raise ArgumentError(f"{name}: expected shape {_shape_text(spec)} but got {shape}")
-        if isinstance(wanted, Dynamic):
-            sizes.check(wanted.name, size, where)
-            if size % wanted.multiple_of:
-                raise ArgumentError(f"{where}: expected a multiple of {wanted.multiple_of} but got {size}")
-            if size >= 1 << 31:
-                raise ArgumentError(f"{where}: a runtime size must be below 2**31 but got {size}")
-        if isinstance(wanted, str):
-            sizes.check(wanted, size, where)
-            names.append((axis, wanted))
-        kept.append(wanted if isinstance(wanted, Dynamic) else size)
+        if isinstance(item, str):
+            names.append((axis, item))
+        if isinstance(size, str):
+            size = _named(where, size, call)
+        if isinstance(item, int) and size != item:
+            raise ArgumentError(f"{name}: expected shape {shape_text(wanted)} but got {shape_text(shape)}")
+        if isinstance(size, int):
+            _check_size(where, item, size, call)
+        elif isinstance(item, str):
+            raise ArgumentError(f"{where}: the size {item!r} is static: expected an int but got {size!r}")
+        kept.append(item if isinstance(item, Dynamic) else size)
     return tuple(kept), tuple(names)
 
 
-def _shape_text(spec: Tensor) -> str:
-    items = [item.name if isinstance(item, Dynamic) else str(item) for item in spec.shape or ()]
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+def _named(where: str, name: str, call: Call) -> int:
+    """The value of a named size in a spec: that of an argument before it."""
+    if name not in call.known:
+        raise ArgumentError(f"{where}: the size {name!r} is static and has no value: give it as an int")
+    return call.known[name][0]
 
 
-def _stride_class(
-    shape: tuple[int, ...], strides: tuple[int, ...], axis: int, dtype: DType, packed: bool, name: str
-) -> Stride:
-    product = 1
-    for size in shape[axis + 1 :]:
-        product *= size
-    if shape[axis] <= 1:
-        return Stride.PACKED if packed else Stride.ANY
-    stride = strides[axis]
-    if stride == product and (axis == len(shape) - 1 or product != 1):
-        return Stride.PACKED
-    if packed and stride != product:
-        raise ArgumentError(
-            f'{name}: layout="default" demands packed rows, strides of shape {shape}, but got strides {strides}'
-        )
-    if stride in (0, 1):
-        return Stride.ZERO if stride == 0 else Stride.ONE
-    return Stride.FREE16 if stride * dtype.bits % (8 * 16) == 0 else Stride.FREE
+def _check_size(where: str, item: int | str | Dynamic, size: int, call: Call) -> None:
+    if isinstance(item, str):
+        call.check(item, size, where)
+    elif isinstance(item, Dynamic):
+        check_dynamic(where, item, size, call)
 
 
-def _alignment(name: str, pointer: int, spec: Tensor, dtype: DType) -> int:
-    if spec.align is not None and pointer % spec.align:
-        raise ArgumentError(
-            f"{name}: expected an address that is a multiple of {spec.align} bytes, but it is {pointer:#x}"
-        )
-    if pointer % dtype.bytes:
-        raise ArgumentError(f"{name}: the address {pointer:#x} is not a multiple of the element's {dtype.bytes} bytes")
+def check_dynamic(where: str, item: Dynamic, size: int, call: Call) -> None:
+    """ArgumentError: a runtime size breaks its promise, differs from another of its name, or is too large."""
+    call.check(item.name, size, where)
+    if size % item.multiple_of:
+        raise ArgumentError(f"{where}: expected {item.name} to be a multiple of {item.multiple_of} but got {size}")
+    if size > MAX_SIZE:
+        raise ArgumentError(f"{where}: expected {item.name} to be below 2**31 but got {size}")
+
+
+def _check_packed(name: str, shape: Sequence[int], strides: Sequence[int], dtype: DType) -> None:
+    if all(stride_holds(Stride.PACKED, shape, strides, axis, dtype.bits) for axis in range(len(shape))):
+        return
+    packed = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    raise ArgumentError(
+        f'{name}: layout="default" needs packed rows: expected strides {packed} of shape {tuple(shape)} but got '
+        f"{tuple(strides)}"
+    )
+
+
+def _alignment(name: str, pointer: int, annotated: Tensor, dtype: DType) -> int:
+    if annotated.align is not None:
+        check_alignment(name, pointer, annotated.align)
+    check_alignment(name, pointer, dtype.bytes)
     least = BASE_ALIGNMENT if pointer % BASE_ALIGNMENT == 0 else dtype.bytes
-    return max(least, spec.align or 1)
+    return max(least, annotated.align or 1)
 
 
-def spec_kind(name: str, spec: Tensor, sizes: Sizes) -> TensorKind:
-    """The kind that a spec describes: packed, 16-byte aligned, offsets in 32 bits."""
-    if spec.shape is None or spec.dtype is None:
-        raise ArgumentError(f"{name}: a spec needs a shape and a dtype, but got {spec!r}")
-    kept: list[int | Dynamic] = []
-    for axis, item in enumerate(spec.shape):
-        if isinstance(item, str):
-            raise ArgumentError(
-                f"{name}: the size {item!r} is static and has no value: give shape[{axis}] as an int or T.dynamic"
-            )
-        kept.append(item)
-        if isinstance(item, Dynamic):
-            continue
-    strides = tuple(Stride.ANY if item == 1 and spec.layout is None else Stride.PACKED for item in kept)
-    return TensorKind(spec.dtype, tuple(kept), strides, max(BASE_ALIGNMENT, spec.align or 1), True, spec.noalias)
+def check_alignment(name: str, pointer: int, align: int) -> None:
+    """ArgumentError: the tensor begins at an address that is not a multiple of `align` bytes."""
+    if pointer % align:
+        raise ArgumentError(f"{name}: expected an address that is a multiple of {align} bytes but got {pointer:#x}")
 
 
-# ---- arguments ------------------------------------------------------------------------------------------------
+def is_narrow(shape: Sequence[int], strides: Sequence[int], dtype: DType) -> bool:
+    """Whether every offset in a tensor, and every product of its sizes, fits 32 bits."""
+    if 0 in shape:
+        return math.prod(max(size, 1) for size in shape) * dtype.bytes < NARROW_BYTES
+    reach = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return (reach + 1) * dtype.bytes < NARROW_BYTES
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------
+
+
+def constant_kind(name: str, value: Any) -> ConstantKind:
+    """The kind of a compile-time constant; a numpy number is Python's. ArgumentError: it could change unnoticed."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        check_captured(name, value)
+        hash(value)
+    except (WarpjitError, TypeError):
+        raise ArgumentError(
+            f"{name}: expected a compile-time constant (hashable, and nothing in it can change) but got {brief(value)}"
+            f"{_advice(value)}"
+        ) from None
+    return ConstantKind(typed(value), value)
 
 
 def scalar_kind(name: str, value: Any, dtype: DType | None) -> ScalarKind:
-    """The kind of a number. ArgumentError: it does not fit its type."""
-    own = getattr(value, "dtype", None)
-    if dtype is None and own is not None:
-        dtype = as_dtype(str(own) if not str(own).startswith("torch.") else own)
-    if dtype is None:
+    """The kind of a number: the annotated type, numpy's own, or by Python's type (int32, float32, bool)."""
+    if dtype is None and isinstance(value, np.generic):
+        dtype = dtypes.DTYPES.get(str(value.dtype))
+        if dtype is None:
+            raise ArgumentError(f"{name}: {value.dtype} is not a data type of the language")
+    elif dtype is None:
         dtype = dtypes.bool_ if isinstance(value, bool) else dtypes.int32 if isinstance(value, int) else dtypes.float32
     check_scalar(name, value, dtype)
     return ScalarKind(dtype)
 
 
+_LARGEST = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**128 - 2.0**103}
+"""Where numbers begin to round to infinity: half a unit beyond the largest finite one."""
+
+
 def check_scalar(name: str, value: Any, dtype: DType) -> None:
-    if dtype.is_int:
-        try:
-            number = value.__index__()
-        except AttributeError:
-            raise ArgumentError(f"{name}: expected an integer ({dtype}) but got {value!r}") from None
-        if not dtype.min <= number <= dtype.max:
-            hint = f"; annotate {name} as T.int64" if dtype.bits < 64 else ""
-            raise ArgumentError(f"{name}: {number} does not fit {dtype} ({dtype.min} to {dtype.max}){hint}")
-    elif dtype.is_bool and value not in (True, False):
-        raise ArgumentError(f"{name}: expected a bool but got {value!r}")
-    elif dtype.is_float and not hasattr(value, "__float__"):
+    """ArgumentError: not a number, or one that its type does not hold."""
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        raise ArgumentError(f"{name}: expected a number ({dtype}) but got {brief(value)}: pass .item() of it")
+    if dtype.is_bool:
+        if not isinstance(value, bool | np.bool_):
+            raise ArgumentError(f"{name}: expected a bool but got {value!r}")
+    elif dtype.is_int:
+        _check_integer(name, value, dtype)
+    elif not hasattr(value, "__float__"):
         raise ArgumentError(f"{name}: expected a number ({dtype}) but got {value!r}")
+    elif _LARGEST.get(dtype.name, math.inf) <= abs(float(value)) < math.inf:
+        raise ArgumentError(f"{name}: {value!r} is too large for {dtype}")
 
 
-def argument_kind(parameter: Parameter, name: str, value: Any, sizes: Sizes) -> Kind:
-    """The kind of one argument of a call, or of a spec for one."""
-    if parameter.kind is ParameterKind.CONSTANT:
-        return ConstantKind.of(name, value)
-    if isinstance(value, Tensor):
-        return spec_kind(name, _merged(name, parameter.tensor, value), sizes)
-    if isinstance(value, ScalarType):
-        if parameter.dtype is not None and parameter.dtype != value.dtype:
-            raise ArgumentError(f"{name}: expected T.{parameter.dtype} but got {value!r}")
-        return ScalarKind(value.dtype)
-    if parameter.kind is ParameterKind.TENSOR:
-        if value is None:
-            return ConstantKind.of(name, None)
-        if not is_tensor(value):
-            raise ArgumentError(f"{name}: expected a tensor but got {type(value).__name__}")
-        return tensor_kind(name, value, parameter.tensor or Tensor(), sizes)
-    if parameter.kind is ParameterKind.SCALAR:
-        return scalar_kind(name, value, parameter.dtype)
-    return _kind_by_value(parameter, name, value, sizes)
-
-
-def _merged(name: str, annotated: Tensor | None, spec: Tensor) -> Tensor:
-    """A spec for a parameter that has an annotation too: the annotation's promises hold as well."""
-    if annotated is None:
-        return spec
-    if annotated.dtype is not None and spec.dtype not in (None, annotated.dtype):
-        raise ArgumentError(f"{name}: expected a tensor of {annotated.dtype} but got {spec.dtype}")
-    return Tensor(
-        spec.shape
-        if annotated.shape is None
-        else tuple(
-            item if not isinstance(item, str) or spec.shape is None else spec.shape[axis]
-            for axis, item in enumerate(annotated.shape)
-        ),
-        annotated.dtype or spec.dtype,
-        annotated.layout or spec.layout,
-        annotated.align or spec.align,
-        noalias=annotated.noalias or spec.noalias,
-    )
-
-
-def _kind_by_value(parameter: Parameter, name: str, value: Any, sizes: Sizes) -> Kind:
-    if is_tensor(value):
-        return tensor_kind(name, value, Tensor(), sizes)
-    if value is None:
-        return ConstantKind.of(name, None)
-    if isinstance(value, tuple):
-        return TupleKind(tuple(_kind_by_value(parameter, f"{name}[{i}]", item, sizes) for i, item in enumerate(value)))
-    if isinstance(value, bool | int | float) or (hasattr(value, "dtype") and getattr(value, "shape", None) == ()):
-        return scalar_kind(name, value, None)
-    raise ArgumentError(
-        f"{name}: expected a tensor, a number, a tuple of these or None, but got {type(value).__name__}; compile-time "
-        "constants come after * in the parameter list, or are annotated T.constexpr"
-    )
-
-
-def specialize(
-    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Specialization, list[Any]]:
-    """The specialisation of a call, and its runtime arguments, flattened. ArgumentError on bad input."""
+def _check_integer(name: str, value: Any, dtype: DType) -> None:
     try:
-        bound = signature.python.bind(*args, **kwargs)
-    except TypeError as error:
-        raise ArgumentError(f"{error}; the parameters are {signature.python}") from None
-    bound.apply_defaults()
-    sizes = Sizes()
-    kinds: list[tuple[str, Kind]] = []
-    runtime: list[Any] = []
-    for parameter in signature.parameters:
-        value = bound.arguments[parameter.name]
-        kind = argument_kind(parameter, parameter.name, value, sizes)
-        kinds.append((parameter.name, kind))
-        _flatten(kind, value, runtime)
-    return Specialization(tuple(kinds)), runtime
-
-
-def _flatten(kind: Kind, value: Any, runtime: list[Any]) -> None:
-    if isinstance(kind, TupleKind):
-        for item, part in zip(kind.items, value, strict=True):
-            _flatten(item, part, runtime)
-    elif not isinstance(kind, ConstantKind):
-        runtime.append(value)
+        number = int(value.__index__())
+    except AttributeError:
+        raise ArgumentError(f"{name}: expected an integer ({dtype}) but got {value!r}") from None
+    if not dtype.min <= number <= dtype.max:
+        hint = f": annotate {name} as T.int64" if dtype == dtypes.int32 else ""
+        raise ArgumentError(f"{name}: {number} does not fit {dtype} ({dtype.min} to {dtype.max}){hint}")

@@ -25,7 +25,7 @@ from warpjit.isa.proof import prove
 from warpjit.isa.row import Kind, Mode, Operand, Row
 from warpjit.isa.table import lookup
 from warpjit.isa.tile_proof import prove_tile
-from warpjit.layout import ComposeLayout, TileLayout, m
+from warpjit.layout import Axis, ComposeLayout, TileLayout, m
 
 LANES = 32
 
@@ -105,7 +105,8 @@ def _fragment(application: Application, operand: Operand, tensor: TensorValue) -
     start = static_int(tensor.offset, "the offset of a view")
     if start:
         assert isinstance(layout, TileLayout)
-        offset = {**layout.offset, m: layout.offset.get(m, 0) + start}
+        offset: dict[Axis | str, int] = {axis: value for axis, value in layout.offset.items()}
+        offset[m] = layout.offset.get(m, 0) + start
         layout = TileLayout.from_iters(layout.shard, layout.replica, offset)
     shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
     placement = prove(application.row, operand.name, layout, shape, tensor.dtype, tensor.base.count, application.group)
