@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpjit.ir.dtypes import DType, bfloat16, float16, float32, uint32
-from warpjit.ir.matrix_numerics import mma_sum
+from warpjit.ir.matrix_numerics import mma_fast, mma_sum
 from warpjit.isa.fragments import Gather
 from warpjit.isa.needs import since
 from warpjit.isa.row import Array, Asm, Kind, Mode, Needs, Operand, Participants, Row
@@ -81,9 +81,10 @@ def _meaning(operands: tuple[Operand, ...], inputs: DType, result: DType) -> Cal
     """Registers (*batch, 32, n) of A, B and C to those of D."""
     d, a, b, c = (Gather.of(operand) for operand in operands)
 
-    def meaning(A: Array, B: Array, C: Array) -> Array:
+    def meaning(A: Array, B: Array, C: Array, *, fast: bool = False) -> Array:
         left, right = (gather.matrix(array).view(np.uint16) for gather, array in ((a, A), (b, B)))
-        return d.registers(mma_sum(left, right, c.matrix(C), inputs, inputs, result))
+        product = mma_fast if fast else mma_sum
+        return d.registers(product(left, right, c.matrix(C), inputs, inputs, result))
 
     return meaning
 

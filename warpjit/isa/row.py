@@ -217,6 +217,8 @@ class Row:
     effect        what it does to synchronisation
     memory        touches memory or synchronises: its asm is volatile with a "memory" clobber
     pure          no effect but its result: unused results may be dropped, equal ones shared
+    moves         only moves bits: an unwritten input is not used by it, its bits are unwritten in the result
+    divisor       name of the operand that must not be zero, for integer divisions
     tile          may be used through `T.cuda.tile.apply`
     section       where the manual describes it
     notes         what a user should know ("emulated on sm_90")
@@ -232,6 +234,8 @@ class Row:
     effect: Effect | None = None
     memory: bool = False
     pure: bool = False
+    moves: bool = False
+    divisor: str = ""
     tile: bool = False
     section: str = ""
     notes: str = ""
@@ -245,6 +249,8 @@ class Row:
         found = [f"operand name {name!r} stands twice" for name in set(names) if names.count(name) > 1]
         for operand in self.operands:
             found += _operand_problems(operand)
+        if self.divisor and self.divisor not in names:
+            found.append(f"its divisor {self.divisor!r} is no operand")
         if self.pure and self.memory:
             found.append("a pure row cannot touch memory")
         if self.completion is Completion.NONE and any(operand.busy == "completion" for operand in self.operands):

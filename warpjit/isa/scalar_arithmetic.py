@@ -67,6 +67,8 @@ def _row(operation: str, dtype: DType, code: Code, needs: Needs = EVERYWHERE) ->
         meaning=plain(_MEANINGS[operation]),
         needs=needs,
         pure=True,
+        moves=operation in ("shl", "shr"),
+        divisor="b" if dtype.is_int and operation in ("floordiv", "mod") else "",
         section="Integer Arithmetic Instructions" if dtype.is_int else "Floating-Point Instructions",
     )
 

@@ -37,6 +37,7 @@ def _logic(operation: str, of: DType) -> Row:
         meaning=plain(meaning),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Logic and Shift Instructions",
     )
 
@@ -49,6 +50,7 @@ def _not(of: DType) -> Row:
         meaning=plain(np.bitwise_not),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Logic and Shift Instructions: not",
     )
 
@@ -79,6 +81,7 @@ BITCAST: dict[tuple[str, str], Row] = {
         meaning=plain(lambda array, to=to: numerics.bitcast(array, to)),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Data Movement and Conversion Instructions: mov",
     )
     for to in STORED
@@ -116,6 +119,7 @@ EXTRACT: dict[int, Row] = {
         meaning=_extracted(element),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Data Movement and Conversion Instructions: mov",
     )
     for bits, element in _ELEMENTS.items()
@@ -138,6 +142,7 @@ INSERT: dict[int, Row] = {
         meaning=_inserted(element),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Data Movement and Conversion Instructions: mov",
     )
     for bits, element in _ELEMENTS.items()
@@ -161,6 +166,7 @@ PACK64 = Row(
     meaning=plain(_packed),
     needs=EVERYWHERE,
     pure=True,
+    moves=True,
     section="Data Movement and Conversion Instructions: mov",
 )
 
@@ -171,5 +177,6 @@ UNPACK64 = Row(
     meaning=plain(_unpacked),
     needs=EVERYWHERE,
     pure=True,
+    moves=True,
     section="Data Movement and Conversion Instructions: mov",
 )

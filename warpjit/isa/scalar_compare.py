@@ -61,6 +61,7 @@ SELECT: dict[str, Row] = {
         meaning=plain(np.where),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Comparison and Selection Instructions: selp",
     )
     for dtype in STORED
@@ -75,6 +76,7 @@ MOVE: dict[str, Row] = {
         meaning=plain(np.array),
         needs=EVERYWHERE,
         pure=True,
+        moves=True,
         section="Data Movement and Conversion Instructions: mov",
     )
     for dtype in STORED

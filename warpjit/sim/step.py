@@ -22,13 +22,6 @@ from warpjit.sim.findings import LANES
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_MOVES = frozenset(
-    "move bitcast extract insert pack unpack select and or xor not shl shr shfl movmatrix mov prmt selp".split()
-)
-"""Instructions that only move bits: an unwritten input is not used, its bits are unwritten in the result."""
-
-_DIVIDES = frozenset(("div", "floordiv", "mod", "rem"))
-
 
 @dataclass(frozen=True)
 class Pick:
@@ -176,20 +169,14 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
     writes = [i for i, each in enumerate(bound) if each.operand.writes]
     step = Step(op, row, site, bound, reads, writes, _keywords(row.meaning, params, fast))
     places = [each for each in bound if each.is_place]
-    mnemonic = row.text.split(".", 1)[0]
     step.updates = any(each.operand.mode is Mode.UPDATE for each in places)
     step.arrives = any(each.operand.kind is Kind.BARRIER and each.operand.mode is Mode.UPDATE for each in places)
     loads = any(each.operand.kind is Kind.ADDRESS for each in places)
-    step.moves = mnemonic in _MOVES or (loads and not step.updates)
-    if mnemonic in _DIVIDES:
-        step.divisor = next((i for i in reads if _is_integer(bound[i]) and bound[i].operand.name == "b"), None)
+    step.moves = row.moves or (loads and not step.updates)
+    step.divisor = next((i for i in reads if bound[i].operand.name == row.divisor), None)
     one_by_one = step.updates or isinstance(row.effect, CompleteBytes)
     step.waves = [_wave(bound, issues) for issues in _schedule(op.issues, bound, one_by_one)]
     return step
-
-
-def _is_integer(bound: Bound) -> bool:
-    return bound.operand.dtype is not None and bound.operand.dtype.is_int
 
 
 def _pairs(op: Op, row: Row) -> list[tuple[Operand, OperandValue]]:
