@@ -1,5 +1,7 @@
 """Helpers: what is inlined, what Python calls, how arguments bind, and Python's builtins."""
 
+# ruff: noqa: C409, F821 (kernels that are wrong on purpose)
+
 from __future__ import annotations
 
 import math
@@ -263,7 +265,10 @@ def test_what_helpers_may_not_do():
         ("math", "sqrt is not a function of the language and cannot take device values"),
         ("text", "str is not a function of the language and cannot take device values"),
     ]
-    assert ("endless", "endless calls itself too deeply: a helper is inlined, so its recursion must end while tracing") in got
+    assert (
+        "endless",
+        "endless calls itself too deeply: a helper is inlined, so its recursion must end while tracing",
+    ) in got
     assert [message for name, message in got if name == "intrinsic"] == ["T.sqrt(a): too many positional arguments"]
     assert len(got) == 11
 
@@ -327,8 +332,8 @@ def test_builtins_on_device_values(device, run):
         total = sum(k * a + b for k, (a, b) in enumerate(((v, 1), (i, v), (1, 2))))
         total = (total * 2 + 2 * v) * 2 + v
         assert got == [
-            min(v, 3) + max(v, 3, i) + abs(v), int(r), bool(v), 3 * v + 101 + i, 32 + 2 + 1, max(v, i, 2) - min(v, i, 7),
-            total + 3,
+            min(v, 3) + max(v, 3, i) + abs(v), int(r), bool(v), 3 * v + 101 + i, 32 + 2 + 1,
+            max(v, i, 2) - min(v, i, 7), total + 3,
         ]  # fmt: skip
         assert real == [v / 2, abs(r), min(r, 0.5), max(r, v), r + 0.5]
 
@@ -355,7 +360,9 @@ def test_builtins_that_make_no_sense_of_a_device_value():
 # ---- conversions ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ("int8", "uint8", "int16", "int64", "uint32", "float16", "bfloat16", "float64", "bool"))
+@pytest.mark.parametrize(
+    "name", ("int8", "uint8", "int16", "int64", "uint32", "float16", "bfloat16", "float64", "bool")
+)
 def test_conversions(name, device, run):
     @warpjit.jit
     def kernel(x, f, out, *, to):

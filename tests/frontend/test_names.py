@@ -1,5 +1,7 @@
 """Names: what a kernel takes from outside, its parameters, constants and what stands before the entry."""
 
+# ruff: noqa: F823, F841 (kernels that are wrong on purpose)
+
 from __future__ import annotations
 
 import enum
@@ -145,7 +147,7 @@ def test_a_local_name_hides_a_global_everywhere():
     def kernel(out):
         T.device_entry(launch=GRID)
         out[0] = SCALE  #: early
-        SCALE = 4  # noqa: F841, N806
+        SCALE = 4
 
     assert reported(kernel, FEW) == [("early", "SCALE is read before it is assigned")]
 
@@ -289,7 +291,9 @@ def test_unannotated_scalars_tuples_and_none(device, run):
 
 def test_scalars_of_every_type(device, run):
     @warpjit.jit
-    def kernel(a: T.int8, b: T.uint16, c: T.int64, d: T.float16, e: T.float64, f: T.bool, g: T.uint64, h: T.bfloat16, out):
+    def kernel(
+        a: T.int8, b: T.uint16, c: T.int64, d: T.float16, e: T.float64, f: T.bool, g: T.uint64, h: T.bfloat16, out
+    ):
         T.device_entry(launch=GRID)
         out[0], out[1], out[2], out[3] = a, b, c, d
         out[4], out[5], out[6], out[7] = e, f, T.float64(g), h
@@ -389,8 +393,8 @@ def test_entries_that_are_refused():
     assert reported(twice, 1, FEW) == [("second", "T.device_entry is called twice")]
     sentences = {
         "a block (1024, 2, 1) has": lambda n: T.cuda.LaunchConfig(grid=1, block=(1024, 2)),
-        "block must be ints that are known while tracing, but got a scalar of type int32": lambda n: T.cuda.LaunchConfig(
-            grid=1, block=n
+        "block must be ints that are known while tracing, but got a scalar of type int32": lambda n: (
+            T.cuda.LaunchConfig(grid=1, block=n)
         ),
         "block: expected positive sizes but got 0": lambda n: T.cuda.LaunchConfig(grid=1, block=0),
         "grid: expected integers but got float 1.5": lambda n: T.cuda.LaunchConfig(grid=1.5, block=32),
