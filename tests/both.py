@@ -1,0 +1,32 @@
+"""One kernel on the simulator and, where there is one, on the GPU: the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import warpjit
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's bit patterns, so that NaN equals itself and −0 differs from 0."""
+    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return tensor.contiguous().view(words[tensor.element_size()])
+
+
+def assert_same_bits(expected: torch.Tensor, got: torch.Tensor) -> None:
+    different = bits(expected.cpu()) != bits(got.cpu())
+    if different.any():
+        where = tuple(int(x) for x in different.nonzero()[0])
+        raise AssertionError(
+            f"{int(different.sum())} of {different.numel()} elements differ, the first at {where}: "
+            f"expected {expected[where].item()!r} but got {got[where].item()!r}"
+        )
+
+
+def simulated(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> list[torch.Tensor]:
+    """The tensors among the arguments after a run in the simulator, on copies."""
+    copies = [arg.cpu().clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
+    kernel(*copies, **constants)
+    return [copy for copy in copies if isinstance(copy, torch.Tensor)]
