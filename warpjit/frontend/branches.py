@@ -282,7 +282,7 @@ def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value
     first = operands[0]()
     if len(operands) == 1:
         return first
-    if not isinstance(first, Scalar):
+    if not isinstance(tracer.decisive(first), Scalar):
         settled = not first if op == "and" else bool(first)
         return first if settled else short_circuit(tracer, op, operands[1:])
     builder, loc = tracer.builder, tracer.builder.loc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -129,6 +129,10 @@ def _not(tracer: Tracer, node: ast.UnaryOp) -> Value:
 
 def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) -> Value:
     name, function = COMPARE[kind]
+    if name not in ("is", "is not") and isinstance(left, TensorValue | Pointer) | isinstance(
+        right, TensorValue | Pointer
+    ):
+        raise TraceError(f"{name!r} of a tensor: comparisons work on elements, read them with an index")
     if not isinstance(left, Scalar) and not isinstance(right, Scalar):
         return python(function, left, right)
     if name in ("is", "is not"):
@@ -199,7 +203,7 @@ def _dict(tracer: Tracer, node: ast.Dict) -> Value:
     result: dict[Value, Value] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            result.update(tracer.evaluate(value))
+            python(result.update, tracer.evaluate(value))
         else:
             python(result.__setitem__, tracer.evaluate(key), tracer.evaluate(value))
     return result
@@ -209,7 +213,10 @@ def _items(tracer: Tracer, nodes: list[ast.expr]) -> list[Value]:
     values: list[Value] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
-            values.extend(tracer.evaluate(node.value))
+            items = tracer.evaluate(node.value)
+            if isinstance(items, Scalar | TensorValue) or not isinstance(items, Iterable):
+                raise TraceError(f"* needs a tuple but got {arithmetic.describe(items)}")
+            values.extend(items)
         else:
             values.append(tracer.evaluate(node))
     return values
@@ -288,6 +295,8 @@ def _call(tracer: Tracer, node: ast.Call) -> Value:
     kwargs: dict[str, Value] = {}
     for keyword in node.keywords:
         value = tracer.evaluate(keyword.value)
+        if keyword.arg is None and not isinstance(value, dict):
+            raise TraceError(f"** needs a dictionary but got {arithmetic.describe(value)}")
         kwargs.update(value if keyword.arg is None else {keyword.arg: value})
     return call(tracer, function, args, kwargs)
 

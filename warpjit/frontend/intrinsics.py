@@ -212,7 +212,7 @@ def registers_tensor(
 
 def assume(tracer: Tracer, condition: Value) -> None:
     tracer.require_device("T.assume")
-    if not isinstance(condition, Scalar):
+    if not isinstance(tracer.decisive(condition), Scalar):
         if not condition:
             raise TraceError("T.assume: the condition is false")
         return

@@ -19,7 +19,7 @@ def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar
     """A static number as a constant of `dtype`. TraceError: it does not fit."""
     if dtype.is_int:
         if isinstance(value, float) and not value.is_integer():
-            raise TraceError(f"the literal {value!r} is not an integer, but the other operand is {dtype}")
+            raise TraceError(f"the literal {value!r} is not an integer: it cannot become {dtype}")
         whole = int(value)
         if not dtype.min <= whole <= dtype.max:
             raise TraceError(f"the literal {whole} does not fit {dtype} ({dtype.min} to {dtype.max})")

@@ -1,0 +1,39 @@
+"""What a kernel cannot hold, in the words of Python's syntax: the sentence for each kind of node without a handler."""
+
+from __future__ import annotations
+
+import ast
+
+_COMPREHENSION = "a comprehension is not part of the language: write a loop over T.unroll(...)"
+
+SENTENCES: dict[type[ast.AST], str] = {
+    ast.Assert: "assert is not part of the language: T.assume(...) is checked by the simulator",
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _COMPREHENSION),
+}
+
+WORDS: dict[type[ast.AST], str] = {
+    ast.AsyncFor: "async for",
+    ast.AsyncFunctionDef: "async def",
+    ast.AsyncWith: "async with",
+    ast.Await: "await",
+    ast.ClassDef: "class",
+    ast.Delete: "del",
+    ast.Global: "global",
+    ast.Import: "import",
+    ast.ImportFrom: "import",
+    ast.Match: "match",
+    ast.Nonlocal: "nonlocal",
+    ast.Raise: "raise",
+    ast.Set: "a set",
+    ast.Try: "try",
+    ast.TryStar: "try",
+    ast.With: "with",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield from",
+}
+
+
+def refusal(node: ast.AST) -> str:
+    """Why a node cannot stand in a kernel."""
+    kind = type(node)
+    return SENTENCES.get(kind) or f"{WORDS.get(kind, kind.__name__)} is not part of the language"
