@@ -60,6 +60,9 @@ class Application:
     row: Row
     group: Group
 
+    def refused(self, operand: Operand, sentence: str) -> TraceError:
+        return TraceError(f"{self.row.text}: operand {operand.name}: {sentence}")
+
 
 def _scope(tracer: Tracer, row: Row, scope: Value) -> Group:
     own = row.participants.value
@@ -91,21 +94,20 @@ def _scope(tracer: Tracer, row: Row, scope: Value) -> Group:
 
 def _fragment(application: Application, operand: Operand, tensor: TensorValue) -> Issues:
     if not isinstance(tensor.base, Registers):
-        raise TraceError(
-            f"operand {operand.name}: expected a local tensor (registers), but {tensor.name} is in "
-            f"{tensor.space} memory"
+        raise application.refused(
+            operand, f"expected a local tensor (registers), but {tensor.name} is in {tensor.space} memory"
         )
     assert operand.dtype is not None and tensor.layout is not None
     if tensor.base.word.bits != operand.dtype.bits:
-        raise TraceError(
-            f"operand {operand.name}: expected {operand.dtype.bits}-bit registers, but {tensor.name} has "
-            f"{tensor.base.word.bits}-bit ones"
+        raise application.refused(
+            operand,
+            f"expected {operand.dtype.bits}-bit registers, but {tensor.name} has {tensor.base.word.bits}-bit ones",
         )
     layout = tensor.layout
     start = static_int(tensor.offset, "the offset of a view")
     if start:
         assert isinstance(layout, TileLayout)
-        offset: dict[Axis | str, int] = {axis: value for axis, value in layout.offset.items()}
+        offset: dict[Axis | str, int] = dict(layout.offset.items())
         offset[m] = layout.offset.get(m, 0) + start
         layout = TileLayout.from_iters(layout.shard, layout.replica, offset)
     shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
@@ -115,20 +117,20 @@ def _fragment(application: Application, operand: Operand, tensor: TensorValue) -
 
 def _tile(application: Application, operand: Operand, tensor: TensorValue) -> Issues:
     if tensor.space != operand.space:
-        raise TraceError(
-            f"operand {operand.name}: expected a {operand.space} tensor, but {tensor.name} is {tensor.space}"
-        )
+        raise application.refused(operand, f"expected a {operand.space} tensor, but {tensor.name} is {tensor.space}")
     if tensor.layout is None:
-        raise TraceError(f"operand {operand.name}: the layout of {tensor.name} must be known while tracing")
+        raise application.refused(operand, f"the layout of {tensor.name} must be known while tracing")
     builder = application.tracer.builder
     shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
     start = _start_alignment(builder, tensor)
     whole = prove_tile(application.row, operand.name, tensor.layout, shape, tensor.dtype.bits, start)
     group = application.group.extents
     if whole.repeats[: len(group)] != group:
-        raise TraceError(
-            f"operand {operand.name}: scope {application.group.scope!r} needs a leading axis of {group[0]} warps, but "
-            f"{tensor.name} has shape {shape}"
+        raise application.refused(
+            operand,
+            f"scope {application.group.scope!r} needs a "
+            f"leading axis of {group[0]} warps, but "
+            f"{tensor.name} has shape {shape}",
         )
     repeats = whole.repeats[len(group) :]
     atom = len(shape) - len(whole.repeats)
