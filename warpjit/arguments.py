@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from warpjit.errors import ArgumentError
-from warpjit.frontend.specialize import Kind, ScalarKind, Specialization, TensorKind
+from warpjit.frontend.kinds import Kind, ScalarKind, Specialization, TensorKind
+from warpjit.ir.conversion import convert
 from warpjit.ir.dtypes import DType
 from warpjit.passes.expressions import Arguments
+from warpjit.passes.plan import PlannedParameter
 from warpjit.sim import GlobalMemory
 
 
@@ -27,57 +29,50 @@ class Place:
     kind: str
     index: int = 0
 
+    def __str__(self) -> str:
+        return f"cuda:{self.index}" if self.kind == "cuda" else self.kind
+
 
 def place_of(specialization: Specialization, runtime: Sequence[Any]) -> Place:
     """The one device of all tensors. ArgumentError: they are on several, or on one that cannot run kernels."""
-    found: dict[Place, str] = {}
-    names = leaf_names(specialization)
-    for name, kind, value in zip(names, specialization.leaves(), runtime, strict=True):
+    found: dict[Place, int] = {}
+    for position, (kind, value) in enumerate(zip(specialization.leaves(), runtime, strict=True)):
         if isinstance(kind, TensorKind):
             device = value.device
-            found.setdefault(Place(device.type, device.index or 0), name)
+            found.setdefault(Place(device.type, device.index or 0), position)
     if not found:
         return Place("cuda", _current_device()) if gpu_present() else Place("cpu")
     if len(found) > 1:
-        shown = ", ".join(
-            f"{name} is on {place.kind}{f':{place.index}' if place.kind == 'cuda' else ''}"
-            for place, name in found.items()
-        )
+        names = specialization.leaf_names()
+        shown = ", ".join(f"{names[position]} is on {place}" for place, position in found.items())
         raise ArgumentError(f"expected all tensors on one device, but {shown}")
-    place = next(iter(found))
+    place, position = next(iter(found.items()))
     if place.kind not in ("cpu", "cuda"):
         raise ArgumentError(
-            f"{found[place]}: expected a CUDA tensor, or a CPU tensor to simulate, but it is on {place.kind}"
+            f"{specialization.leaf_names()[position]}: expected a CUDA tensor, or a CPU tensor to simulate, but it is "
+            f"on {place}"
         )
     return place
 
 
-def leaf_names(specialization: Specialization) -> list[str]:
-    """A name for each runtime argument, as messages show it."""
-    names: list[str] = []
-    for name, kind in specialization.kinds:
-        leaves = list(Specialization(((name, kind),)).leaves())
-        names += [name] if len(leaves) == 1 and kind is leaves[0] else [f"{name}[{i}]" for i in range(len(leaves))]
-    return names
-
-
-def _torch() -> Any:
+def torch_module() -> Any:
+    """torch, if somebody has imported it: without it there are no tensors."""
     return sys.modules.get("torch")
 
 
 def gpu_present() -> bool:
-    torch = _torch()
+    torch = torch_module()
     return torch is not None and bool(torch.cuda.is_available())
 
 
 def _current_device() -> int:
-    return int(_torch().cuda.current_device())
+    return int(torch_module().cuda.current_device())
 
 
 def current_stream(device: int) -> int:
     """The handle of torch's current stream. (`torch.cuda.current_stream().cuda_stream` says the same in 50 "
     "times the time.)"""
-    return int(_torch()._C._cuda_getCurrentRawStream(device))
+    return int(torch_module()._C._cuda_getCurrentRawStream(device))
 
 
 def planned(runtime: Sequence[Any], kinds: Sequence[Kind]) -> Arguments:
@@ -99,10 +94,22 @@ def planned(runtime: Sequence[Any], kinds: Sequence[Kind]) -> Arguments:
 
 
 def number(value: Any, dtype: DType) -> int | float | bool:
-    """A scalar argument as Python's number of its type's kind."""
+    """A scalar argument as Python's number of its type's kind; a 16-bit float has been rounded to one."""
     if dtype.is_int:
         return int(value)
-    return bool(value) if dtype.is_bool else float(value)
+    if dtype.is_bool:
+        return bool(value)
+    if dtype.bits == 16:
+        return float(convert(np.asarray(float(value), np.float64), dtype))
+    return float(value)
+
+
+def check_values(parameters: Sequence[PlannedParameter], values: Sequence[Any]) -> None:
+    """ArgumentError: an integer that was computed for this launch does not fit its type."""
+    for parameter, value in zip(parameters, values, strict=True):
+        dtype = parameter.dtype
+        if not parameter.pointer and dtype.is_int and not dtype.min <= value <= dtype.max:
+            raise ArgumentError(f"{parameter.name} is {value} in this call, which does not fit {dtype}")
 
 
 # ---- for the launch -----------------------------------------------------------------------------------------

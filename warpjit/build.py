@@ -1,7 +1,7 @@
-"""From a verified program to something that can be launched: emit → (store | compile) → load.
+"""From a verified program to machine code: emit → (store | compile).
 
 `Program` is what both back ends start from. `Built` makes text, PTX, cubin and disassembly when they are first
-asked for. `loaded` puts a cubin on a device.
+asked for. Loading, launching and simulating is `execute`'s.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from warpjit.arguments import FORMATS
+from warpjit import config
 from warpjit.config import Config
 from warpjit.cuda import disassemble, elf, toolchain
 from warpjit.cuda.codegen import Emitted, emit
-from warpjit.cuda.driver import Launcher, load
 from warpjit.cuda.store import SCHEMA, Part, Store, default_root
 from warpjit.errors import CompileError
-from warpjit.frontend.scope import Capture
+from warpjit.frontend.captures import Capture
+from warpjit.frontend.kinds import Kind
 from warpjit.ir.nodes import Kernel
 from warpjit.isa.target import Target
 from warpjit.passes.expressions import Planned
@@ -28,13 +28,24 @@ from warpjit.passes.prune import prune
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A traced, verified and planned kernel for one specialisation and target."""
+    """A traced, verified and planned kernel for one specialisation and target.
+
+    leaves    the kinds of the runtime arguments, in order
+    captures  what the trace took from outside
+    evaluate  computes the plan's expressions for a call
+    """
 
     kernel: Kernel
     plan: LaunchPlan
     target: Target
+    leaves: tuple[Kind, ...]
     captures: tuple[Capture, ...]
     evaluate: Planned
+
+    @functools.cached_property
+    def built(self) -> Built:
+        """The program as CUDA C++, and as a cubin when one is asked for. (Two threads must not ask first at once.)"""
+        return build(self, config.read())
 
 
 @dataclass(frozen=True)
@@ -138,20 +149,10 @@ def build(program: Program, config: Config) -> Built:
     """The program's CUDA C++; nothing is compiled yet. What only findings need is left out of the text."""
     lean = prune(program.kernel, accesses=False)
     emitted = emit(lean, program.plan, program.target, lineinfo=config.lineinfo)
-    return Built(program, emitted, config, Store(default_root(config)))
+    return Built(program, emitted, config, _store(default_root(config)))
 
 
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """A program on a device."""
-
-    program: Program
-    launcher: Launcher
-
-
-def loaded(built: Built, device: int) -> Loaded:
-    """Put the cubin on a device (it is never unloaded: a graph may hold it) and make ready to launch."""
-    plan = built.program.plan
-    function = load(built.cubin, device).function(built.emitted.entry)
-    formats: list[Any] = ["Q" if parameter.pointer else FORMATS[parameter.dtype.name] for parameter in plan.parameters]
-    return Loaded(built.program, Launcher(function, formats, plan.block, shared=plan.shared_bytes))
+@functools.cache
+def _store(root: Path | None) -> Store:
+    """One store for each place, so that what it has said, and what it keeps in memory, is the process's."""
+    return Store(root)

@@ -2,78 +2,116 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Mapping
 from typing import Any
 
+from warpjit import arguments
 from warpjit.build import Built, Resources
-from warpjit.errors import ArgumentError
-from warpjit.frontend.specialize import Specialization, specialize
+from warpjit.cuda.driver import present_target
+from warpjit.cuda.toolchain import NoCompilerError
+from warpjit.errors import ArgumentError, LaunchError
+from warpjit.execute import Loaded, refuse_capture, refuse_cpu, run_in_simulator
+from warpjit.frontend.admit import admit
+from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
-from warpjit.kernel import Kernel, resolve_target
+from warpjit.kernel import Kernel, present, resolve_target
 
 
-@dataclass(frozen=True, eq=False)
 class Compiled:
-    """A compiled kernel. Calling it with arguments of the kinds it was compiled for runs the kernel."""
+    """A compiled kernel: what `warpjit.compile` gives.
 
-    kernel: Kernel
-    specialization: Specialization
-    constants: dict[str, Any]
-    built: Built
+    Calling it with arguments of which everything that was compiled in is true runs it: on CUDA tensors of a device
+    that the target runs on, or on CPU tensors in the simulator. Captured values are those of the compilation.
+    """
+
+    def __init__(self, kernel: Kernel, specialization: Specialization, constants: Mapping[str, Any], built: Built):
+        self.kernel = kernel
+        self.specialization = specialization
+        self.constants = dict(constants)
+        self._built = built
+        self._loaded: dict[int, Loaded] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<{self.kernel!r} compiled for {self.target}>"
 
     @property
     def target(self) -> Target:
-        return self.built.program.target
+        return self._built.program.target
 
     @property
     def source(self) -> str:
         """The CUDA C++."""
-        return self.built.emitted.text
+        return self._built.emitted.text
 
     @property
     def ptx(self) -> str:
-        return self.built.ptx
+        """The PTX that nvcc makes of `source`. Raises CompileError."""
+        return self._built.ptx
 
     @property
     def cubin(self) -> bytes:
-        return self.built.cubin
+        """The machine code. Raises CompileError."""
+        return self._built.cubin
 
     @property
     def sass(self) -> str:
-        return self.built.sass
+        """The disassembled machine code. Needs nvdisasm. Raises CompileError."""
+        return self._built.sass
 
     @property
     def resources(self) -> Resources:
         """Registers and stack bytes of a thread, shared bytes of a CTA."""
-        return self.built.resources
+        return self._built.resources
 
-    def __call__(self, *args: Any) -> None:
-        """Run on these arguments. ArgumentError: they are of other kinds than those compiled for."""
-        given = specialize(self.kernel.signature, args, self.constants)[0]
-        for (name, wanted), (_, kind) in zip(self.specialization.kinds, given.kinds, strict=True):
-            if not fits(kind, wanted):
-                raise ArgumentError(f"{name}: compiled for {wanted}, but got {kind}")
-        self.kernel(*args, **self.constants)
+    def __call__(self, *args: Any, **constants: Any) -> None:
+        """Run on these arguments; constants that were compiled in need not be given again.
 
+        ArgumentError: an argument is not what was compiled for. LaunchError: the device does not run the target.
+        """
+        values = self.kernel.signature.bind(args, {**self.constants, **constants})
+        runtime = admit(self.specialization, values)
+        place = arguments.place_of(self.specialization, runtime)
+        if place.kind == "cuda":
+            self._on_device(place.index).launch(runtime)
+        else:
+            refuse_cpu()
+            run_in_simulator(self._built.program, runtime)
 
-def fits(kind: Any, wanted: Any) -> bool:
-    """Whether an argument may be given where `wanted` was compiled for."""
-    return bool(kind == wanted)
+    def _on_device(self, device: int) -> Loaded:
+        ready = self._loaded.get(device)
+        if ready is not None:
+            return ready
+        refuse_capture(repr(self), device)
+        present = present_target(device)
+        if present is None or not self.target.runs_on(present):
+            found = f"is {present}" if present else "is no supported one"
+            raise LaunchError(f"{self!r} does not run on device {device}, which {found}")
+        with self._lock:
+            if device not in self._loaded:
+                self._loaded[device] = self.kernel.load(self._built, device)
+            return self._loaded[device]
 
 
 def compile(kernel: Any, *args: Any, target: Any = None, **constants: Any) -> Compiled:
     """Compile `kernel` for these arguments or specs.
 
-    args       tensors (of any device, "meta" too), `T.Tensor(shape, dtype)` specs, scalar types or numbers; none
-               where the annotations say all
+    args       tensors (of any device, "meta" too), `T.Tensor(shape, dtype)` specs, scalar types or numbers; what the
+               annotations describe need not be given
     target     "cuda" or None: the present GPU, else WARPJIT_TARGET, else sm_90a; or any of sm_75 and later
     constants  the kernel's compile-time constants
 
-    Raises TraceError, ArgumentError, TargetError and CompileError.
+    Raises TraceError, ArgumentError, TargetError and CompileError. Where there is neither a GPU nor a compiler, and no
+    target is named, the result can be called (it simulates) and has its `source`.
     """
     if not isinstance(kernel, Kernel):
         raise ArgumentError(f"warpjit.compile: expected a function decorated with @warpjit but got {kernel!r}")
     specialization = kernel.specialization(args, constants)
     built = kernel.built(specialization, resolve_target(target))
-    built.cubin  # noqa: B018  what cannot be compiled says so now
+    try:
+        built.cubin  # noqa: B018  what cannot be compiled says so now
+    except NoCompilerError:
+        if target not in (None, "cuda") or present() is not None:
+            raise
     return Compiled(kernel, specialization, constants, built)

@@ -6,32 +6,32 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from warpjit import arguments, config
-from warpjit.arguments import Place
-from warpjit.build import Built, Program, build, loaded
-from warpjit.cuda.driver import present_target
-from warpjit.errors import ArgumentError, LaunchError
+from warpjit.build import Built, Program, Resources
+from warpjit.cuda.driver import Function, load, present_target
+from warpjit.errors import ArgumentError, LaunchError, TargetError
+from warpjit.execute import Loaded, refuse_capture, refuse_cpu, run_in_simulator
 from warpjit.frontend import signature, source
-from warpjit.frontend.language.types import SCALAR_TYPES
-from warpjit.frontend.scope import Capture
+from warpjit.frontend.captures import unchanged
+from warpjit.frontend.kinds import Specialization, TensorKind
 from warpjit.frontend.signature import Signature
-from warpjit.frontend.specialize import Specialization, specialize
+from warpjit.frontend.specialize import specialize
 from warpjit.frontend.trace import trace
 from warpjit.frontend.tracer import Settings
 from warpjit.isa.target import Target
-from warpjit.passes.plan import LaunchPlan, plan
+from warpjit.passes.plan import plan
 from warpjit.passes.prune import prune
 from warpjit.passes.verify import verify
-from warpjit.sim import Report, simulate
+from warpjit.sim import Report
 
 DEFAULT_TARGET = "sm_90a"
-MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+VARIANTS = 8
+"""Programs of one specialisation that are kept: they differ by what they took from outside."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Kernel:
         self.options = options
         self.function_source = source.of_function(plain)
         self.signature: Signature = signature.of_function(plain, local_names)
-        self._programs: dict[tuple[Specialization, Target], Program] = {}
-        self._built: dict[tuple[Specialization, Target], Built] = {}
-        self._loaded: dict[tuple[Specialization, int], Any] = {}
+        self._programs: dict[tuple[Specialization, Target], tuple[Program, ...]] = {}
+        self._loaded: dict[tuple[Specialization, int], tuple[Loaded, ...]] = {}
+        self._functions: dict[tuple[bytes, str, int], Function] = {}
         self._lock = threading.RLock()
         functools.update_wrapper(self, plain)
 
@@ -75,7 +75,11 @@ class Kernel:
         """Run the kernel on these arguments."""
         specialization, runtime = specialize(self.signature, args, constants)
         place = arguments.place_of(specialization, runtime)
-        RUN[place.kind](self, specialization, runtime, place)
+        if place.kind == "cuda":
+            self._on_device(specialization, place.index).launch(runtime)
+        else:
+            refuse_cpu()
+            run_in_simulator(self.program(specialization, cpu_target()), runtime)
 
     def simulate(self, *args: Any, seed: int = 0, numerics: str = "exact", **constants: Any) -> Report:
         """Run the kernel on CPU tensors in the simulator.
@@ -86,75 +90,63 @@ class Kernel:
         """
         specialization, runtime = specialize(self.signature, args, constants)
         place = arguments.place_of(specialization, runtime)
-        if place.kind != "cpu":
-            raise ArgumentError(f"simulate: expected CPU tensors but got tensors on {place.kind}")
-        return self._simulate(specialization, runtime, seed, numerics)
+        if place.kind != "cpu" and any(isinstance(kind, TensorKind) for kind in specialization.leaves()):
+            raise ArgumentError(f"simulate: expected CPU tensors but got tensors on {place}")
+        return run_in_simulator(self.program(specialization, cpu_target()), runtime, seed=seed, numerics=numerics)
 
-    def _simulate(self, specialization: Specialization, runtime: Sequence[Any], seed: int, numerics: str) -> Report:
-        program = self.program(specialization, cpu_target())
-        given = arguments.planned(runtime, tuple(specialization.leaves()))
-        values = program.evaluate(given.values, given.sizes, given.strides)
-        grid = checked_grid(values[:3])
-        launch = _Evaluated(program.plan, grid)
-        operands = [
-            arguments.simulated(runtime[parameter.source[1]]) if parameter.pointer else value  # type: ignore[index]
-            for parameter, value in zip(program.plan.parameters, values[3:], strict=True)
-        ]
-        return simulate(program.kernel, launch, operands, seed=seed, numerics=numerics)
+    def _on_device(self, specialization: Specialization, device: int) -> Loaded:
+        ready = still_true(self._loaded.get((specialization, device), ()))
+        return ready if ready is not None else self._prepare(specialization, device)
 
-    def _launch(self, specialization: Specialization, runtime: Sequence[Any], device: int) -> None:
-        ready = self._loaded.get((specialization, device))
-        if ready is None or not unchanged(ready.program.captures):
-            ready = self._prepare(specialization, device)
-        given = arguments.planned(runtime, tuple(specialization.leaves()))
-        values = ready.program.evaluate(given.values, given.sizes, given.strides)
-        grid = checked_grid(values[:3])
-        encoded = [
-            arguments.encoded(value, parameter.dtype) if not parameter.pointer else value
-            for parameter, value in zip(ready.program.plan.parameters, values[3:], strict=True)
-        ]
-        ready.launcher.prepared.launch(grid, arguments.current_stream(device), encoded)
-
-    def _prepare(self, specialization: Specialization, device: int) -> Any:
+    def _prepare(self, specialization: Specialization, device: int) -> Loaded:
         """Compile and load, once, however many threads come."""
+        refuse_capture(repr(self), device)
+        target = present_target(device)
+        if target is None:
+            raise LaunchError(f"{self!r}: there is no supported CUDA device {device}")
+        built = self.built(specialization, target)
         with self._lock:
-            ready = self._loaded.get((specialization, device))
-            if ready is not None and unchanged(ready.program.captures):
-                return ready
-            refuse_capture(self, device)
-            target = present_target(device)
-            if target is None:
-                raise LaunchError(f"there is no supported CUDA device {device}")
-            ready = loaded(self.built(specialization, target), device)
-            self._loaded[specialization, device] = ready
+            known = self._loaded.get((specialization, device), ())
+            ready = still_true(known)
+            if ready is None:
+                ready = self.load(built, device)
+                self._loaded[specialization, device] = (ready, *known)[:VARIANTS]
             return ready
+
+    def load(self, built: Built, device: int) -> Loaded:
+        """A built program on a device. Equal cubins are loaded once, and never unloaded: a graph may hold them."""
+        cubin, entry = built.cubin, built.emitted.entry
+        with self._lock:
+            function = self._functions.get((cubin, entry, device))
+            if function is None:
+                function = self._functions[cubin, entry, device] = load(cubin, device).function(entry)
+        return Loaded.of(built, function, device)
 
     # ---- stages ------------------------------------------------------------------------------------
 
     def program(self, specialization: Specialization, target: Target) -> Program:
         """The verified program of a specialisation: source → trace → verify → plan. Both back ends start from it."""
+        program = still_true(self._programs.get((specialization, target), ()))
+        if program is not None:
+            return program
         with self._lock:
-            program = self._programs.get((specialization, target))
-            if program is not None and unchanged(program.captures):
-                return program
-            settings = Settings(target, self.options.contract, self.options.strict)
-            traced = trace(self.function_source, self.function, specialization, settings)
-            verify(traced.kernel, target)
-            kernel = prune(traced.kernel)
-            launch = plan(kernel, target.max_shared)
-            program = Program(kernel, launch, target, traced.captures, launch.compile())
-            self._programs[specialization, target] = program
-            self._built.pop((specialization, target), None)
+            known = self._programs.get((specialization, target), ())
+            program = still_true(known)
+            if program is None:
+                settings = Settings(target, self.options.contract, self.options.strict)
+                traced = trace(self.function_source, self.function, specialization, settings)
+                verify(traced.kernel, target)
+                kernel = prune(traced.kernel)
+                launch = plan(kernel, target.max_shared)
+                leaves = tuple(specialization.leaves())
+                program = Program(kernel, launch, target, leaves, traced.captures, launch.compile())
+                self._programs[specialization, target] = (program, *known)[:VARIANTS]
             return program
 
     def built(self, specialization: Specialization, target: Target) -> Built:
         """The program as CUDA C++, and as a cubin when one is asked for."""
         with self._lock:
-            program = self.program(specialization, target)
-            found = self._built.get((specialization, target))
-            if found is None:
-                found = self._built[specialization, target] = build(program, config.read())
-            return found
+            return self.program(specialization, target).built
 
     # ---- looking inside ----------------------------------------------------------------------------
 
@@ -163,10 +155,8 @@ class Kernel:
         return self.built(specialization, resolve_target(target))
 
     def specialization(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Specialization:
-        """The specialisation of arguments or specs; of the annotations alone where no positional argument is given."""
-        if not args:
-            args = described(self.signature)
-        return specialize(self.signature, args, constants)[0]
+        """The specialisation of arguments or specs; what the annotations describe need not be given."""
+        return specialize(self.signature, args, constants, specs=True)[0]
 
     def source(self, *args: Any, target: Any = None, **constants: Any) -> str:
         """The CUDA C++ that the kernel becomes for these arguments or specs.
@@ -189,98 +179,47 @@ class Kernel:
         """The disassembled machine code. Needs nvdisasm. Arguments as in `source`. Raises CompileError."""
         return self._inspect(args, constants, target).sass
 
-    def resources(self, *args: Any, target: Any = None, **constants: Any) -> Any:
+    def resources(self, *args: Any, target: Any = None, **constants: Any) -> Resources:
         """Registers and stack bytes of a thread, shared bytes of a CTA. Arguments as in `source`."""
         return self._inspect(args, constants, target).resources
 
 
-@dataclass(frozen=True)
-class _Evaluated:
-    """A launch plan with its grid evaluated, as the simulator reads it."""
-
-    plan: LaunchPlan
-    grid: tuple[int, int, int]
-
-    @property
-    def shared_bytes(self) -> int:
-        return self.plan.shared_bytes
-
-    def shared_offset(self, name: str) -> int:
-        return self.plan.shared_offset(name)
+Variant = TypeVar("Variant", Program, Loaded)
 
 
-def unchanged(captures: tuple[Capture, ...]) -> bool:
-    """Whether what a trace took from outside is still what stands there."""
-    for capture in captures:
-        if capture.read(capture.holder, capture.name) is not capture.value:
-            return False
-    return True
+def still_true(variants: Sequence[Variant]) -> Variant | None:
+    """The program among `variants` that was traced with what now stands outside of it."""
+    for variant in variants:
+        program = variant if isinstance(variant, Program) else variant.program
+        if unchanged(program.captures):
+            return variant
+    return None
 
 
-def checked_grid(grid: Sequence[Any]) -> tuple[int, int, int]:
-    """The grid of a call. ArgumentError: more CTAs than the hardware takes."""
-    for axis, (size, most) in enumerate(zip(grid, MAX_GRID, strict=True)):
-        if not 0 <= size <= most:
-            raise ArgumentError(f"the grid's {'xyz'[axis]} extent is {size}: expected 0 to {most}")
-    x, y, z = grid
-    return int(x), int(y), int(z)
+# ---- targets ----------------------------------------------------------------------------------------------------
 
 
-def refuse_capture(kernel: Kernel, device: int) -> None:
-    """LaunchError before anything is touched: a cold kernel cannot be compiled while a graph is captured."""
-    torch = arguments._torch()
-    if torch is not None and torch.cuda.is_current_stream_capturing():
-        raise LaunchError(
-            f"{kernel!r} would be compiled and loaded while a CUDA graph is captured: call it once before the capture "
-            "with arguments of the same kinds"
-        )
-
-
-def run_on_cpu(kernel: Kernel, specialization: Specialization, runtime: Sequence[Any], place: Place) -> None:
-    if config.read().cpu == "error":
-        raise ArgumentError("the tensors are on the CPU, and WARPJIT_CPU=error forbids to simulate")
-    kernel._simulate(specialization, runtime, 0, "exact")
-
-
-def run_on_gpu(kernel: Kernel, specialization: Specialization, runtime: Sequence[Any], place: Place) -> None:
-    kernel._launch(specialization, runtime, place.index)
-
-
-RUN: dict[str, Callable[[Kernel, Specialization, Sequence[Any], Place], None]] = {"cpu": run_on_cpu, "cuda": run_on_gpu}
-
-
-# ---- targets and specs ------------------------------------------------------------------------------------------
+@functools.cache
+def present() -> Target | None:
+    """The target of the first GPU, None where there is none. Asked for once: without a driver, it costs a search."""
+    return present_target()
 
 
 def cpu_target() -> Target:
     """What kernels are verified for on the CPU: WARPJIT_TARGET, else the present GPU, else sm_90a."""
     wanted = config.read().target
-    return Target.parse(wanted) if wanted else present_target() or Target.parse(DEFAULT_TARGET)
+    return parsed(wanted) if wanted else present() or parsed(DEFAULT_TARGET)
 
 
 def resolve_target(target: Any) -> Target:
-    """A target from a name; None and "cuda": the present GPU, else WARPJIT_TARGET, else sm_90a."""
+    """A target from a name; None and "cuda": the present GPU, else WARPJIT_TARGET, else sm_90a. TargetError."""
     if isinstance(target, Target):
         return target
-    if target in (None, "cuda"):
-        return present_target() or Target.parse(config.read().target or DEFAULT_TARGET)
-    return Target.parse(target)
+    if target is None or target == "cuda":
+        return present() or parsed(config.read().target or DEFAULT_TARGET)
+    if not isinstance(target, str):
+        raise TargetError(f'expected a target of the form "sm_90a" but got {target!r}')
+    return parsed(target)
 
 
-def described(parameters: Signature) -> tuple[Any, ...]:
-    """Specs from annotations alone. ArgumentError names the parameters that need one."""
-    specs: list[Any] = []
-    missing: list[str] = []
-    for parameter in parameters.positional:
-        if parameter.tensor is not None:
-            specs.append(parameter.tensor)
-        elif parameter.dtype is not None:
-            specs.append(SCALAR_TYPES[parameter.dtype.name])
-        elif parameter.default is not inspect.Parameter.empty:
-            specs.append(parameter.default)
-            continue
-        if not parameter.described and not (parameter.default is not inspect.Parameter.empty):
-            missing.append(parameter.name)
-    if missing:
-        raise ArgumentError(f"give arguments or specs: the annotations do not say all about {', '.join(missing)}")
-    return tuple(specs)
+parsed = functools.cache(Target.parse)

@@ -128,5 +128,5 @@ def traced(function: Any, target: Target) -> Kernel:
     """The checked kernel, for the tensors that its annotations describe."""
     signature = signature_of(function, {})
     specs = [parameter.tensor for parameter in signature.parameters]
-    kinds, _ = specialize(signature, specs, {})
+    kinds, _ = specialize(signature, specs, {}, specs=True)
     return prune(trace(source_of(function), function, kinds, Settings(target)).kernel)

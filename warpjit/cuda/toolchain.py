@@ -29,6 +29,10 @@ BASE_FLAGS = ("-std=c++17", "-w", "-D__CUDA_RUNTIME_H__")
 """The flags of every build. `-w`: PyCUDA turns chatter into warnings. The define: see `prelude`."""
 
 
+class NoCompilerError(CompileError):
+    """nvcc or PyCUDA is not installed: nothing can be built here, whatever the text says."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A cubin, and what the compiler said although it succeeded (often nothing)."""
@@ -133,7 +137,7 @@ def _compile_plain(run: _Run) -> Callable[..., bytes]:
         # An optional package, and most calls are served by the store.
         from pycuda import compiler  # noqa: PLC0415
     except ImportError as error:
-        raise CompileError("building a kernel needs PyCUDA: pip install warpjit[cuda]") from error
+        raise NoCompilerError("building a kernel needs PyCUDA: pip install warpjit[cuda]") from error
 
     def call(command: list[str], cwd: str | None = None, error_on_nonzero: bool = True) -> tuple[int, bytes, bytes]:
         run.folder = cwd
@@ -155,10 +159,10 @@ def find_nvcc(config: Config) -> str:
         nvcc = Path(config.cuda_home, "bin", "nvcc")
         if nvcc.is_file():
             return str(nvcc)
-        raise CompileError(f"CUDA_HOME is {config.cuda_home}, but there is no bin/nvcc in it")
+        raise NoCompilerError(f"CUDA_HOME is {config.cuda_home}, but there is no bin/nvcc in it")
     found = shutil.which("nvcc", path=config.path)
     if found is None:
-        raise CompileError("nvcc was not found: set CUDA_HOME to the CUDA toolkit's root or put nvcc on PATH")
+        raise NoCompilerError("nvcc was not found: set CUDA_HOME to the CUDA toolkit's root or put nvcc on PATH")
     return found
 
 

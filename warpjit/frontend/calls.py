@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,12 +16,13 @@ from typing import Any
 from warpjit.errors import TraceError, WarpjitError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import static_int
+from warpjit.frontend.captures import MISSING, note_function, note_reads
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.methods import METHODS
-from warpjit.frontend.scope import MISSING, Scope, helper_source
+from warpjit.frontend.scope import Scope, helper_source
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.tracer import Poisoned, Tracer
 from warpjit.frontend.values import Method, Scalar, TensorValue, Value, is_kernel_value, is_number
@@ -53,6 +55,7 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         raise TraceError(f"{name} is not a function of the language and cannot take device values")
     if not callable(function):
         raise TraceError(f"{arithmetic.describe(function)} cannot be called")
+    note_reads(tracer.captures, function)
     return _python(function, args, kwargs)
 
 
@@ -107,7 +110,7 @@ def convert(tracer: Tracer, value: Value, dtype: dtypes.DType) -> Scalar:
     if isinstance(value, Scalar):
         return arithmetic.convert(tracer.builder, value, dtype)
     if is_number(value):
-        if dtype.is_int and isinstance(value, float):
+        if dtype.is_int and isinstance(value, float) and math.isfinite(value):
             value = int(value)
         return arithmetic.literal(tracer.builder, bool(value) if dtype.is_bool else value, dtype)
     raise TraceError(f"expected a number to convert to {dtype} but got {arithmetic.describe(value)}")
@@ -182,6 +185,7 @@ def _of_language(value: Value, seen: set[types.CodeType]) -> bool:
 def inline(tracer: Tracer, function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """The helper's body, traced here."""
     source: FunctionSource = helper_source(function)
+    note_function(tracer.captures, function)
     scope = Scope(source, function, outer=tracer.builder.loc, captures=tracer.captures)
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)

@@ -8,88 +8,24 @@ from __future__ import annotations
 
 import ast
 import builtins
-import enum
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from warpjit.errors import Loc, TraceError
+from warpjit.frontend.captures import (
+    MISSING,
+    Capture,
+    Captures,
+    can_change,
+    check_captured,
+    of_cell,
+    of_globals,
+    of_object,
+)
 from warpjit.frontend.liveness import Liveness
 from warpjit.frontend.source import FunctionSource, of_function
 from warpjit.frontend.values import Unbound, Value
-from warpjit.ir.dtypes import DType
-from warpjit.layout import Axis, ComposeLayout, TileLayout
-
-MISSING = object()
-
-
-@dataclass(frozen=True, eq=False)
-class Capture:
-    """A value that a kernel took from outside: `read()` gives what stands there now."""
-
-    name: str
-    holder: Any
-    value: Any
-    read: Callable[[Any, str], Any]
-
-    @property
-    def unchanged(self) -> bool:
-        return self.read(self.holder, self.name) is self.value
-
-
-def _of_cell(cell: Any, name: str) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-def _of_globals(names: Any, name: str) -> Any:
-    return names.get(name, MISSING)
-
-
-def _of_module(module: Any, name: str) -> Any:
-    return getattr(module, name, MISSING)
-
-
-REFUSED = (list, dict, set, bytearray)
-PLAIN = (
-    int,
-    float,
-    bool,
-    str,
-    bytes,
-    type(None),
-    DType,
-    TileLayout,
-    ComposeLayout,
-    Axis,
-    enum.Enum,
-    type,
-    types.ModuleType,
-)
-
-
-def check_captured(name: str, value: Any) -> None:
-    """TraceError: a value whose changes could not be noticed, or a tensor."""
-    if isinstance(value, REFUSED):
-        what = type(value).__name__
-        raise TraceError(f"{name} is a captured {what}: it may change unnoticed. Use a tuple, or pass it as a constant")
-    if (
-        type(value).__module__.partition(".")[0] in ("torch", "numpy")
-        and hasattr(value, "shape")
-        and hasattr(value, "dtype")
-    ):
-        raise TraceError(f"{name} is a captured tensor: pass it as an argument of the kernel")
-    if isinstance(value, tuple | frozenset):
-        for item in value:
-            check_captured(name, item)
-    if is_dataclass(value) and not isinstance(value, type):
-        if not value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-            raise TraceError(f"{name} is a captured {type(value).__name__}: only frozen dataclasses can be captured")
-        for item in fields(value):
-            check_captured(f"{name}.{item.name}", getattr(value, item.name))
 
 
 class Scope:
@@ -103,7 +39,7 @@ class Scope:
         node: ast.FunctionDef | ast.Lambda | None = None,
         parent: Scope | None = None,
         outer: Loc | None = None,
-        captures: dict[tuple[int, str], Capture],
+        captures: Captures,
     ):
         self.source = source
         self.node = node or source.node
@@ -150,26 +86,30 @@ class Scope:
 
     def _outside(self, name: str) -> Value:
         if name in self.cells:
-            value = _of_cell(self.cells[name], name)
+            value = of_cell(self.cells[name], name)
             if value is MISSING:
                 raise TraceError(f"{name} has no value yet in the enclosing function")
-            return self._capture(name, self.cells[name], value, _of_cell)
+            return self._capture(name, self.cells[name], value, of_cell)
         if name in self.globals:
-            return self._capture(name, self.globals, self.globals[name], _of_globals)
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
+            return self._capture(name, self.globals, self.globals[name], of_globals)
+        if hasattr(builtins, name):  # a global of this name may be defined later
+            return self._capture(name, self.globals, MISSING, of_globals, getattr(builtins, name))
         raise TraceError(f"the name {name} is not defined")
 
-    def _capture(self, name: str, holder: Any, value: Any, read: Callable[[Any, str], Any]) -> Value:
-        check_captured(name, value)
-        self.captures.setdefault((id(holder), name), Capture(name, holder, value, read))
-        return value
+    def _capture(
+        self, name: str, holder: Any, there: Any, read: Callable[[Any, str], Any], value: Value = MISSING
+    ) -> Value:
+        """Note that `there` stands at a name, and give what the name means (without `value`, the same)."""
+        if value is MISSING:
+            check_captured(name, there)
+        self.captures.setdefault((id(holder), name), Capture(name, holder, there, read))
+        return there if value is MISSING else value
 
     def attribute(self, owner: Any, name: str) -> Value:
-        """`owner.name` of a static object; a module's attribute is a capture."""
+        """`owner.name` of a static object. What may change is a capture (not what is made anew at each look)."""
         value = getattr(owner, name)
-        if isinstance(owner, types.ModuleType) and not owner.__name__.startswith("warpjit."):
-            return self._capture(name, owner, value, _of_module)
+        if can_change(owner) and getattr(owner, name) is value:
+            return self._capture(name, owner, value, of_object)
         return value
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from warpjit.errors import ArgumentError, WarpjitError
+from warpjit.frontend.captures import check_captured
 from warpjit.frontend.kinds import (
     BASE_ALIGNMENT,
     NARROW_BYTES,
@@ -31,7 +32,6 @@ from warpjit.frontend.kinds import (
     typed,
 )
 from warpjit.frontend.language.types import Dynamic, ScalarType, Tensor, as_dtype
-from warpjit.frontend.scope import check_captured
 from warpjit.frontend.signature import Parameter, ParameterKind, Signature
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType

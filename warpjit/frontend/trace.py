@@ -10,8 +10,9 @@ from warpjit.errors import Finding, TraceError
 
 # The handler tables are filled by these modules.
 from warpjit.frontend import branches, expressions, instructions, intrinsics, loops, statements  # noqa: F401
+from warpjit.frontend.captures import Capture
 from warpjit.frontend.parameters import bind_parameters, kernel_parameters
-from warpjit.frontend.scope import Capture, Scope
+from warpjit.frontend.scope import Scope
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import Specialization
 from warpjit.frontend.tracer import Settings, Tracer

@@ -17,8 +17,10 @@ from warpjit.errors import Finding, Loc, Note, TraceError, WarpjitError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic
 from warpjit.frontend.builder import Builder, Mark
-from warpjit.frontend.scope import Capture, Scope
-from warpjit.frontend.values import POISON, Poison, Scalar, Value
+from warpjit.frontend.captures import Capture
+from warpjit.frontend.refused import refusal
+from warpjit.frontend.scope import Scope
+from warpjit.frontend.values import POISON, Pointer, Poison, Scalar, TensorValue, Value
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Launch, Local, PlanExpr, SharedBuffer
 from warpjit.isa.target import Target
@@ -126,7 +128,7 @@ class Tracer:
         self.builder.loc = self.scope.loc(node)
         try:
             if handler is None:
-                raise TraceError(f"{type(node).__name__} is not part of the language")
+                raise TraceError(refusal(node))
             value = handler(self, node)
         except WarpjitError as error:
             raise self.reject(error, node) from error
@@ -139,7 +141,14 @@ class Tracer:
     def condition(self, node: ast.expr) -> Value:
         """The value of an expression that stands as a condition: numbers may stand for `!= 0`."""
         handler = CONDITIONS.get(type(node))
-        return handler(self, node) if handler is not None else self.evaluate(node)
+        value = handler(self, node) if handler is not None else self.evaluate(node)
+        return self.decisive(value)
+
+    def decisive(self, value: Value) -> Value:
+        """A value whose truth is asked for."""
+        if isinstance(value, TensorValue | Pointer):
+            raise TraceError(f"{arithmetic.describe(value)} is neither true nor false: compare an element")
+        return value
 
     def execute(self, statements: Sequence[ast.stmt]) -> None:
         """A block of statements, up to one that ends it (break, continue, return)."""
@@ -158,7 +167,7 @@ class Tracer:
         depth, control = len(self.builder.blocks), self.builder.control
         try:
             if handler is None:
-                raise TraceError(f"{type(statement).__name__} is not part of the language")
+                raise TraceError(refusal(statement))
             handler(self, statement)
         except (Reject, Poisoned, WarpjitError, NeedsStatic) as error:
             self.give_up(error, statement, depth)

@@ -67,6 +67,9 @@ ARCHITECTURES = {
 }
 """Every architecture that is known, by number."""
 
+EMBEDDED = frozenset((87, 88, 110))
+"""Devices of the embedded line, which share no binaries with others (Programming Guide, "Binary Compatibility")."""
+
 _NAME = re.compile(r"sm_(\d{2,3})([a-z]?)")
 
 
@@ -146,6 +149,19 @@ class Target:
     def has_ptx(self, major: int, minor: int) -> bool:
         """True if the toolkit knows PTX of this version."""
         return self.ptx_version >= (major, minor)
+
+    def runs_on(self, device: Target) -> bool:
+        """True if a cubin for this target runs on a device whose fullest target is `device`.
+
+        Within a major number later devices run what was built for earlier ones, but not from or to those of the
+        embedded line; with "a" the device must be the same, with "f" of the family (nvcc manual, "GPU Compilation").
+        """
+        if self.arch == device.arch:
+            return True
+        if self.suffix == "f":
+            return device.arch > self.arch and self.row.family == device.row.family
+        alike = self.arch // 10 == device.arch // 10 and device.arch > self.arch
+        return alike and self.suffix == "" and not EMBEDDED & {self.arch, device.arch}
 
     @property
     def reserved_shared(self) -> int:

@@ -1,0 +1,116 @@
+"""A program with the arguments of a call: launched on a device, or simulated.
+
+Which program a call needs, and how it is made, is `kernel`'s; what goes into a launch is the launch plan's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warpjit import arguments, config
+from warpjit.build import Built, Program
+from warpjit.cuda.driver import Function, Launcher
+from warpjit.errors import ArgumentError, LaunchError
+from warpjit.isa.target import MAX_GRID
+from warpjit.passes.plan import LaunchPlan
+from warpjit.sim import Report, simulate
+
+
+def checked_grid(name: str, grid: Sequence[Any]) -> tuple[int, int, int]:
+    """The grid of a call. ArgumentError: negative, or more CTAs than the hardware takes."""
+    x, y, z = grid
+    if not (0 <= x <= MAX_GRID[0] and 0 <= y <= MAX_GRID[1] and 0 <= z <= MAX_GRID[2]):
+        raise ArgumentError(f"{name}: expected a grid of at most {MAX_GRID} CTAs, none negative, but got {(x, y, z)}")
+    return int(x), int(y), int(z)
+
+
+# ---- on a device ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A program on a device, ready to be launched there."""
+
+    program: Program
+    launcher: Launcher
+    device: int
+
+    @classmethod
+    def of(cls, built: Built, function: Function, device: int) -> Loaded:
+        plan = built.program.plan
+        formats = ["Q" if each.pointer else arguments.FORMATS[each.dtype.name] for each in plan.parameters]
+        return cls(built.program, Launcher(function, formats, plan.block, shared=plan.shared_bytes), device)
+
+    def launch(self, runtime: Sequence[Any]) -> None:
+        """Launch with these runtime arguments on torch's current stream of the device."""
+        program = self.program
+        parameters = program.plan.parameters
+        given = arguments.planned(runtime, program.leaves)
+        values = program.evaluate(given.values, given.sizes, given.strides)
+        grid = checked_grid(program.kernel.name, values[:3])
+        encoded = [
+            value if parameter.pointer else arguments.encoded(value, parameter.dtype)
+            for parameter, value in zip(parameters, values[3:], strict=True)
+        ]
+        try:
+            self.launcher.prepared.launch(grid, arguments.current_stream(self.device), encoded)
+        except struct.error:
+            arguments.check_values(parameters, values[3:])
+            raise
+
+
+def refuse_capture(name: str, device: int) -> None:
+    """LaunchError before anything is touched: a cold kernel cannot be compiled while a graph is captured."""
+    torch = arguments.torch_module()
+    if torch is None or not torch.cuda.is_available():
+        return
+    with torch.cuda.device(device):
+        if torch.cuda.is_current_stream_capturing():
+            raise LaunchError(
+                f"{name} would be compiled and loaded while a CUDA graph is captured: call it once before the capture "
+                "with arguments of the same kinds"
+            )
+
+
+# ---- in the simulator -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A launch plan with its grid evaluated, as the simulator reads it."""
+
+    plan: LaunchPlan
+    grid: tuple[int, int, int]
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.plan.shared_bytes
+
+    def shared_offset(self, name: str) -> int:
+        return self.plan.shared_offset(name)
+
+
+def refuse_cpu() -> None:
+    """ArgumentError: WARPJIT_CPU=error, so that a stray CPU tensor starts no silent simulation on a server."""
+    chosen = config.read().cpu
+    if chosen == "error":
+        raise ArgumentError("the tensors are on the CPU, and WARPJIT_CPU=error forbids to simulate")
+    if chosen != "simulate":
+        raise ArgumentError(f'WARPJIT_CPU: expected "simulate" or "error" but got {chosen!r}')
+
+
+def run_in_simulator(program: Program, runtime: Sequence[Any], *, seed: int = 0, numerics: str = "exact") -> Report:
+    """Simulate with these runtime arguments: CPU tensors and numbers."""
+    parameters = program.plan.parameters
+    given = arguments.planned(runtime, program.leaves)
+    values = program.evaluate(given.values, given.sizes, given.strides)
+    grid = checked_grid(program.kernel.name, values[:3])
+    arguments.check_values(parameters, values[3:])
+    operands = [
+        arguments.simulated(runtime[parameter.source[1]]) if parameter.pointer else value  # type: ignore[index]
+        for parameter, value in zip(parameters, values[3:], strict=True)
+    ]
+    return simulate(program.kernel, _Evaluated(program.plan, grid), operands, seed=seed, numerics=numerics)

@@ -1,0 +1,145 @@
+"""What a traced kernel took from outside its source and arguments, and how a change of it is noticed.
+
+A call compares by identity (`unchanged`): globals, closure cells, attributes of modules, classes and objects, and
+the code of helpers. What could change without its identity changing is refused (`check_captured`).
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeAlias
+
+from warpjit.errors import TraceError
+
+MISSING = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A value that a kernel took from outside: `read(holder, name)` gives what stands there now."""
+
+    name: str
+    holder: Any
+    value: Any
+    read: Callable[[Any, str], Any]
+
+
+Captures: TypeAlias = dict[tuple[int, str], Capture]
+"""By the holder's identity and the name."""
+
+
+def unchanged(captures: Iterable[Capture]) -> bool:
+    """Whether what a trace took from outside is still what stands there."""
+    for capture in captures:
+        if capture.read(capture.holder, capture.name) is not capture.value:
+            return False
+    return True
+
+
+def of_cell(cell: Any, name: str) -> Any:
+    """What a closure cell holds, MISSING where nothing yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def of_globals(names: Any, name: str) -> Any:
+    return names.get(name, MISSING)
+
+
+def of_object(owner: Any, name: str) -> Any:
+    return getattr(owner, name, MISSING)
+
+
+REFUSED = (list, dict, set, bytearray)
+
+
+def check_captured(name: str, value: Any) -> None:
+    """TraceError: a value whose changes could not be noticed, or a tensor."""
+    if isinstance(value, REFUSED):
+        what = type(value).__name__
+        raise TraceError(f"{name} is a captured {what}: it may change unnoticed. Use a tuple, or pass it as a constant")
+    if (
+        type(value).__module__.partition(".")[0] in ("torch", "numpy")
+        and hasattr(value, "shape")
+        and hasattr(value, "dtype")
+    ):
+        raise TraceError(f"{name} is a captured tensor: pass it as an argument of the kernel")
+    if isinstance(value, tuple | frozenset):
+        for item in value:
+            check_captured(name, item)
+    if is_dataclass(value) and not isinstance(value, type):
+        if not value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise TraceError(f"{name} is a captured {type(value).__name__}: only frozen dataclasses can be captured")
+        for item in fields(value):
+            check_captured(f"{name}.{item.name}", getattr(value, item.name))
+
+
+def can_change(owner: Any) -> bool:
+    """Whether attributes of a static object are looked at again at each call: those of modules, of classes, and of
+    objects that are no values of Python, of warpjit or of numpy and torch."""
+    if isinstance(owner, types.ModuleType):
+        return not owner.__name__.startswith("warpjit.")
+    kind = owner if isinstance(owner, type) else type(owner)
+    package = kind.__module__.partition(".")[0]
+    if package in ("builtins", "warpjit", "numpy", "torch") or issubclass(kind, enum.Enum):
+        return False
+    return isinstance(owner, type) or not is_dataclass(owner)
+
+
+# ---- functions ------------------------------------------------------------------------------------------------
+
+PARTS = ("__code__", "__defaults__", "__kwdefaults__")
+
+
+def note_function(captures: Captures, function: types.FunctionType) -> None:
+    """A helper is inlined: a change of its body or defaults is noticed."""
+    for part in PARTS:
+        captures.setdefault((id(function), part), Capture(part, function, getattr(function, part), of_object))
+
+
+def note_reads(captures: Captures, function: Callable[..., Any]) -> None:
+    """A helper is called by Python: what it and the user's functions that it calls read from outside is noticed.
+
+    What its names reach is taken from its code, so attributes of objects are not seen. Functions of the standard
+    library and of torch and numpy are trusted.
+    """
+    waiting, seen = [function], set[int]()
+    while waiting:
+        current = waiting.pop()
+        if not isinstance(current, types.FunctionType) or id(current) in seen or _trusted(current):
+            continue
+        seen.add(id(current))
+        note_function(captures, current)
+        for capture in _reads(current):
+            captures.setdefault((id(capture.holder), capture.name), capture)
+            waiting.append(capture.value)
+
+
+def _trusted(function: types.FunctionType) -> bool:
+    package = (function.__module__ or "").partition(".")[0]
+    return package in sys.stdlib_module_names - {"__main__"} or package in ("torch", "numpy", "ml_dtypes", "warpjit")
+
+
+def _reads(function: types.FunctionType) -> Iterator[Capture]:
+    names = set(_names(function.__code__))
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield Capture(name, cell, of_cell(cell, name), of_cell)
+    for name in sorted(names & function.__globals__.keys()):
+        value = function.__globals__[name]
+        yield Capture(name, function.__globals__, value, of_globals)
+        if isinstance(value, types.ModuleType):
+            for attribute in sorted(names & vars(value).keys()):
+                yield Capture(attribute, value, vars(value)[attribute], of_object)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
