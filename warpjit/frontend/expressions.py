@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from warpjit.errors import TraceError
+from warpjit.errors import TraceError, WarpjitError
 from warpjit.frontend import arithmetic, memory, slices
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.branches import choose, short_circuit
@@ -57,7 +57,7 @@ def python(function: Callable[..., Any], *args: Any) -> Any:
     """Python's own operation on static values; what it raises is an error of the program."""
     try:
         return function(*args)
-    except TraceError:
+    except WarpjitError:
         raise
     except Exception as error:
         raise TraceError(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,116 @@
+"""Warps with roles: a producer that fills a ring by bulk copies, and consumers, joined by mbarriers only."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from both import assert_same_bits
+
+from warpjit import SimulationError, T, warpjit
+
+BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+STAGES = 2
+
+
+@warpjit
+def ring(A, Out, *, release):
+    """Out[tile] = 2 · A[tile] + tile: warp 0 copies tiles of 512 bytes, warps 1 and 2 each compute half of a tile."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=A.shape[0], block=96))
+    tiles = A.shape[1]
+    lane, warp, cta = T.cuda.lane_id(), T.cuda.warp_id(), T.cuda.block_idx()
+    buffer = T.alloc_shared((STAGES, 128), "float32", align=128)
+    full = T.alloc_shared((STAGES,), "mbarrier")
+    empty = T.alloc_shared((STAGES,), "mbarrier")
+    if warp == 0:
+        if lane == 0:
+            for stage in range(STAGES):
+                T.ptx["mbarrier.init.shared::cta.b64"](full.ptr(stage), 1)
+                T.ptx["mbarrier.init.shared::cta.b64"](empty.ptr(stage), 2)
+            T.ptx["fence.mbarrier_init.release.cluster"]()
+    T.cuda.cta_sync()
+    if warp == 0:
+        if lane == 0:
+            for tile in range(tiles):
+                stage = tile % STAGES
+                T.cuda.mbarrier_wait(empty.ptr(stage), (tile // STAGES + 1) % 2)
+                T.ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full.ptr(stage), 512)
+                T.ptx[BULK](buffer.ptr(stage, 0), A.ptr(cta, tile, 0), 512, full.ptr(stage))
+    else:
+        for tile in range(tiles):
+            stage = tile % STAGES
+            T.cuda.mbarrier_wait(full.ptr(stage), tile // STAGES % 2)
+            for i in range(2):
+                at = 64 * (warp - 1) + 32 * i + lane
+                Out[cta, tile, at] = 2.0 * buffer[stage, at] + T.float32(tile)
+            T.cuda.warp_sync()
+            if release:
+                if lane == 0:
+                    T.ptx["mbarrier.arrive.shared::cta.b64"](empty.ptr(stage))
+
+
+def check(a: torch.Tensor, out: torch.Tensor) -> None:
+    index = torch.arange(a.shape[1], device=a.device, dtype=torch.float32)
+    assert_same_bits(2.0 * a + index[None, :, None], out)
+
+
+def test_the_ring_is_right(device, run):
+    a = torch.randint(-64, 64, (3, 7, 128)).float().to(device)
+    out = torch.full_like(a, float("nan"))
+    run(ring, a, out, release=True)
+    check(a, out)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_the_ring_is_right_in_any_order_of_warps(seed):
+    a = torch.randint(-64, 64, (2, 5, 128)).float()
+    out = torch.full_like(a, float("nan"))
+    ring.simulate(a, out, release=True, seed=seed)
+    check(a, out)
+
+
+def test_a_stage_that_is_never_released_is_a_deadlock():
+    a = torch.ones(1, 5, 128)
+    out = torch.zeros_like(a)
+    with pytest.raises(SimulationError) as caught:
+        ring(a, out, release=False)
+    assert "deadlock" in str(caught.value)
+    assert "T.cuda.mbarrier_wait(empty.ptr(stage)" in str(caught.value)
+    assert not out.any()
+
+
+@warpjit
+def elected(Out):
+    """One lane of each warp writes; the others do not."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=64))
+    warp = T.cuda.warp_id()
+    if T.cuda.elect_sync():
+        Out[warp] = warp + 1
+
+
+def test_elect_sync_chooses_one_lane(device, run):
+    out = torch.zeros(2, dtype=torch.int32, device=device)
+    run(elected, out)
+    assert out.cpu().tolist() == [1, 2]
+
+
+@warpjit
+def polled(Out):
+    """try_wait answers at once: False before the phase completes, True after."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    bar = T.alloc_shared((1,), "mbarrier")
+    if lane == 0:
+        T.ptx["mbarrier.init.shared::cta.b64"](bar.ptr(0), 32)
+        Out[0] = T.ptx["mbarrier.test_wait.parity.shared::cta.b64"](bar.ptr(0), 0)
+        Out[1] = T.ptx["mbarrier.test_wait.parity.shared::cta.b64"](bar.ptr(0), 1)
+    T.cuda.warp_sync()
+    T.ptx["mbarrier.arrive.shared::cta.b64"](bar.ptr(0))
+    T.cuda.mbarrier_wait(bar.ptr(0), 0)
+    if lane == 31:
+        Out[2] = T.ptx["mbarrier.try_wait.parity.shared::cta.b64"](bar.ptr(0), 0)
+
+
+def test_polling_a_phase(device, run):
+    out = torch.zeros(3, dtype=torch.bool, device=device)
+    run(polled, out)
+    assert out.cpu().tolist() == [False, True, True]
