@@ -372,7 +372,10 @@ Layout: TypeAlias = TileLayout | ComposeLayout
 Operand: TypeAlias = Number | Tensor[Any] | Pointer
 AxisName: TypeAlias = Literal["x", "y", "z"]
 ScopeName: TypeAlias = Literal["thread", "warp", "warpgroup", "cta"]
-DTypeName: TypeAlias = Literal[{texts}]"""
+DTypeName: TypeAlias = Literal[{texts}]
+# What the documented signatures say; in this file they are overloads.
+DTypeOf: TypeAlias = type[E] | str
+Promoted: TypeAlias = Any"""
 
 
 def language_stub() -> str:

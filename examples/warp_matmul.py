@@ -32,30 +32,27 @@ def warp_matmul(
         index = lane + 32 * q
         b[index // 16, index % 16] = B[index // 16, index % 16]
     T.cuda.cta_sync()
-    a_words = a.view("uint32").rearrange("(group row) (chunk word) -> (chunk group) row word", group=2, chunk=2, word=4)
+    a_words = a.view("uint32").rearrange(
+        "(group row) (chunk word) -> (chunk group) row word", group=2, chunk=2, word=4
+    )
     b_words = b.view("uint32").rearrange("row (chunk word) -> chunk row word", chunk=2)
     ar = T.alloc_local((4,), "uint32", layout="default")
     br = T.alloc_local((2,), "uint32", layout="default")
     dr = T.alloc_local((4,), "float32", layout="default")
     T.cuda.tile.apply(
         T.ptx["ldmatrix.sync.aligned.m8n8.x4.shared.b16"],
-        ar.view(4, 8, 4, layout=a_load_layout),
-        a_words,
-        scope="warp",
+        ar.view(4, 8, 4, layout=a_load_layout), a_words, scope="warp",
     )
     T.cuda.tile.apply(
         T.ptx["ldmatrix.sync.aligned.m8n8.x2.shared.b16"],
-        br.view(2, 8, 4, layout=b_load_layout),
-        b_words,
-        scope="warp",
+        br.view(2, 8, 4, layout=b_load_layout), b_words, scope="warp",
     )
     T.cuda.tile.apply(
         T.ptx["mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"],
         dr.view(1, 1, 16, 8, layout=d_mma_layout),
         ar.view(1, 1, 16, 8, layout=a_mma_layout),
         br.view(1, 1, 8, 8, layout=b_mma_layout),
-        T.float32(0),
-        scope="warp",
+        T.float32(0), scope="warp",
     )
     for r in range(4):
         Out[lane // 4 + 8 * (r // 2), 2 * (lane % 4) + r % 2] = dr[r]

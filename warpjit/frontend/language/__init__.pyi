@@ -28,6 +28,9 @@ Operand: TypeAlias = Number | Tensor[Any] | Pointer
 AxisName: TypeAlias = Literal["x", "y", "z"]
 ScopeName: TypeAlias = Literal["thread", "warp", "warpgroup", "cta"]
 DTypeName: TypeAlias = Literal["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32", "int64", "uint4", "uint8", "uint16", "uint32", "uint64", "bool", "mbarrier"]
+# What the documented signatures say; in this file they are overloads.
+DTypeOf: TypeAlias = type[E] | str
+Promoted: TypeAlias = Any
 
 class Scalar:
     @property

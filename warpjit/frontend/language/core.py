@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
@@ -70,7 +71,7 @@ def assume(condition: Number) -> None:
 
 
 @intrinsic()
-def unroll(*range_or_iterable: Any) -> Any:
+def unroll(*range_or_iterable: Any) -> Iterable[Any]:
     """`for i in T.unroll(4)`, `T.unroll(start, stop, step)` or `T.unroll(iterable)`: expanded, `i` is static.
 
     Raises TraceError: a bound that is not static; more than 4,096 expanded statements.
