@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from driver_stand_in import as_libcuda, fake, library  # noqa: F401  fixtures
 
 import warpjit
 from warpjit import config
