@@ -1,10 +1,10 @@
-"""The seed program: right on every device, in both spellings, and three matrix instructions in its machine code."""
+"""The example: right on every device, in both spellings, and three matrix instructions in its machine code."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from seed import warp_matmul
+from warp_matmul import warp_matmul
 
 import warpjit
 from warpjit.cuda import disassemble
