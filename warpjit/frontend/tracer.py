@@ -261,7 +261,7 @@ class Tracer:
         return arithmetic.natural(self.builder, value)
 
     def plan(self, value: Value) -> PlanExpr:
-        return arithmetic.plan_of(value)  # type: ignore[return-value]
+        return arithmetic.plan_of(value)
 
     def require_device(self, what: str) -> None:
         if self.builder.host:
