@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from call_kernels import double, fill, nothing_new, rows, transfer
-from seed import warp_matmul
+from warp_matmul import warp_matmul
 
 import warpjit as package
 from warpjit import ArgumentError, T, kernel, warpjit

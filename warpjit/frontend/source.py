@@ -231,7 +231,20 @@ def _extent(node: ast.Lambda) -> tuple[int, int]:
 
 
 def _only_meaning(found: list[FunctionNode], code: types.CodeType) -> FunctionNode:
-    """Of lambdas without positions (python -X no_debug_ranges): any, if all say the same."""
+    """Of lambdas without positions: the one that returns the code's constant, or any if all say the same.
+
+    Python keeps no positions with -X no_debug_ranges, and none for a lambda that returns a constant from 3.12 on.
+    """
+    constants = {repr(value) for value in code.co_consts}
+    if not code.co_names and not code.co_varnames:
+        returned = [
+            node
+            for node in found
+            if isinstance(node, ast.Lambda)
+            and isinstance(node.body, ast.Constant)
+            and repr(node.body.value) in constants
+        ]
+        found = returned or found
     if len({ast.dump(node) for node in found}) == 1:
         return found[0]
     raise SourceError(
