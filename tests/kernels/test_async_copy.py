@@ -138,7 +138,8 @@ def test_addresses_that_are_not_known_to_be_aligned():
 
     findings = refused(kernel)
     assert [message for message, _ in findings] == [
-        "cp.async.cg.shared.global: operand src: the address in Out must be a multiple of 16 bytes, but it is known to be a "
+        "cp.async.cg.shared.global: operand src: the address in Out must be a multiple of 16 bytes, but it "
+        "is known to be a "
         "multiple of 4 only: align the tensor, or make its strides and the indices multiples of 4 elements of float32",
         "cp.async.cg.shared.global: operand size: expected 16 but got 8",
     ]
