@@ -74,11 +74,11 @@ class Facts:
         )
 
     def meet(self, other: Facts) -> Facts:
-        """What holds for a value of which both are known. An empty range (dead code) collapses to one point."""
+        """What holds for a value of which both are known. An empty range (dead code) is one point of this one's."""
         lo = other.lo if self.lo is None else self.lo if other.lo is None else max(self.lo, other.lo)
         hi = other.hi if self.hi is None else self.hi if other.hi is None else min(self.hi, other.hi)
         if lo is not None and hi is not None and lo > hi:
-            hi = lo
+            lo = hi = lo if self.hi is None else min(lo, self.hi)
         multiple = math.lcm(self.multiple, other.multiple)
         return Facts(lo, hi, multiple, min(self.uniformity, other.uniformity))
 
