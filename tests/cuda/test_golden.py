@@ -24,7 +24,7 @@ def test_the_text_is_as_it_was_read(function: Callable[..., Any]) -> None:
     [
         (warp_matmul, {"HMMA": 1, "LDSM": 2, "LDSM.16.M88.4": 1, "LDSM.16.M88.2": 1, "BAR": 1, "STG": 4}),
         (swizzled_round_trip, {"LDSM.16.M88.4": 4, "STSM.16.M88.4": 4, "BAR": 2, "LDL": 0, "STL": 0}),
-        (producer_consumer, {"BAR": 1, "SHFL": 1, "LDL": 0}),
+        (producer_consumer, {"BAR": 1, "SHFL": 1, "UBLKCP": 1, "LDL": 0}),
     ],
 )
 def test_what_was_asked_for_is_in_the_machine_code(function: Callable[..., Any], instructions: dict[str, int]) -> None:

@@ -52,7 +52,7 @@ def swizzled_round_trip(A: T.Tensor((16, 64), "float16"), Out: T.Tensor((16, 64)
 
 
 def producer_consumer(A: T.Tensor((64, 32), "float32"), Out: T.Tensor((64, 32), "float32")):
-    """Warp 0 brings rows into a ring of two stages, warp 1 doubles them."""
+    """One lane of warp 0 brings rows by bulk copies into a ring of two stages, warp 1 doubles them."""
     T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=64))
     lane = T.cuda.lane_id()
     ring = T.alloc_shared((2, 32), "float32")
@@ -60,14 +60,17 @@ def producer_consumer(A: T.Tensor((64, 32), "float32"), Out: T.Tensor((64, 32), 
     empty = T.alloc_shared((2,), "mbarrier")
     if T.cuda.thread_idx() == 0:
         for stage in T.unroll(2):
-            T.ptx["mbarrier.init.shared::cta.b64"](full.ptr(stage), 32)
+            T.ptx["mbarrier.init.shared::cta.b64"](full.ptr(stage), 1)
             T.ptx["mbarrier.init.shared::cta.b64"](empty.ptr(stage), 32)
+        T.ptx["fence.mbarrier_init.release.cluster"]()
     T.cuda.cta_sync()
     if T.cuda.warp_id() == 0:
-        for i in range(64):
-            T.cuda.mbarrier_wait(empty.ptr(i % 2), (i // 2 + 1) % 2)
-            ring[i % 2, lane] = A[i, lane]
-            T.ptx["mbarrier.arrive.shared::cta.b64"](full.ptr(i % 2))
+        if lane == 0:
+            for i in range(64):
+                T.cuda.mbarrier_wait(empty.ptr(i % 2), (i // 2 + 1) % 2)
+                T.ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full.ptr(i % 2), 128)
+                copy = T.ptx["cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"]
+                copy(ring.ptr(i % 2, 0), A.ptr(i, 0), 128, full.ptr(i % 2))
     else:
         for i in range(64):
             T.cuda.mbarrier_wait(full.ptr(i % 2), i // 2 % 2)
@@ -76,8 +79,8 @@ def producer_consumer(A: T.Tensor((64, 32), "float32"), Out: T.Tensor((64, 32), 
 
 
 def traced(function: Any, target: Target) -> Kernel:
-    """The checked kernel, for the tensors that its annotations describe."""
+    """The kernel as the CUDA back end gets it, for the tensors that its annotations describe."""
     signature = signature_of(function, {})
     specs = [parameter.tensor for parameter in signature.parameters]
     kinds, _ = specialize(signature, specs, {}, specs=True)
-    return prune(trace(source_of(function), function, kinds, Settings(target)).kernel)
+    return prune(trace(source_of(function), function, kinds, Settings(target)).kernel, accesses=False)

@@ -18,7 +18,6 @@ swizzled_round_trip(unsigned char* A, unsigned char* Out) {
         int t_8 = (int)(t_7 ^ t_5);
         int offset_1 = t_8 * 2;
         *(unsigned short*)(smem + offset_1 + a) = v;
-        int t_9 = lane + 32;
         unsigned short v_1 = *(unsigned short*)(A + offset + 64);
         int t_10 = t_4 + 4;
         int t_11 = (int)(t_10 & 56);
@@ -86,7 +85,6 @@ swizzled_round_trip(unsigned char* A, unsigned char* Out) {
         int t_50 = (int)(t_49 & 56);
         int t_51 = t_45 + 32;
         int t_52 = (int)(t_51 ^ t_50);
-        int t_53 = lane + 32;
         int offset_9 = t_52 * 2;
         unsigned short v_3 = *(unsigned short*)(smem + offset_9 + b);
         *(unsigned short*)(Out + offset_8 + 64) = v_3;

@@ -7,8 +7,6 @@ warp_matmul(unsigned char* A, unsigned char* B, unsigned char* Out) {
     for (int q = 0; q < 8; q += 1) {
         int t_1 = (int)((unsigned int)lane / (unsigned int)16);
         int t_2 = (int)((unsigned int)lane % (unsigned int)16);
-        int t_3 = q * 2;
-        int t_4 = t_3 + t_1;
         int t_5 = q * 64;
         int t_6 = t_1 * 32;
         int t_7 = t_5 + t_6;
@@ -20,8 +18,6 @@ warp_matmul(unsigned char* A, unsigned char* B, unsigned char* Out) {
     for (int q_1 = 0; q_1 < 4; q_1 += 1) {
         int t_10 = (int)((unsigned int)lane / (unsigned int)16);
         int t_11 = (int)((unsigned int)lane % (unsigned int)16);
-        int t_12 = q_1 * 2;
-        int t_13 = t_12 + t_10;
         int t_14 = q_1 * 64;
         int t_15 = t_10 * 32;
         int t_16 = t_14 + t_15;
@@ -51,16 +47,13 @@ warp_matmul(unsigned char* A, unsigned char* B, unsigned char* Out) {
     float r = dr_0;
     int t_27 = (int)((unsigned int)lane / (unsigned int)4);
     int t_28 = (int)((unsigned int)lane % (unsigned int)4);
-    int t_29 = t_28 * 2;
     int t_30 = t_27 * 32;
     int t_31 = t_28 * 8;
     int offset_4 = t_30 + t_31;
     *(float*)(Out + offset_4) = r;
     float r_1 = dr_1;
-    int t_32 = t_29 + 1;
     *(float*)(Out + offset_4 + 4) = r_1;
     float r_2 = dr_2;
-    int t_33 = t_27 + 8;
     *(float*)(Out + offset_4 + 256) = r_2;
     float r_3 = dr_3;
     *(float*)(Out + offset_4 + 260) = r_3;
