@@ -19,6 +19,7 @@ producer_consumer(unsigned char* A, unsigned char* Out) {
     if (t_1) {
         bool t_2 = lane == 0;
         if (t_2) {
+#pragma unroll 1
             for (int i = 0; i < 64; i += 1) {
                 int t_3 = (int)((unsigned int)i % (unsigned int)2);
                 int offset = t_3 * 8;
@@ -33,6 +34,7 @@ producer_consumer(unsigned char* A, unsigned char* Out) {
             }
         }
     } else {
+#pragma unroll 1
         for (int i_1 = 0; i_1 < 64; i_1 += 1) {
             int t_7 = (int)((unsigned int)i_1 % (unsigned int)2);
             int offset_3 = t_7 * 8;

@@ -1,9 +1,9 @@
 """The statements of the IR as C++, one handler for each node type, and the place in the user's program of each line.
 
 Unrolling is left to the compiler, which makes addresses constants in short loops of static length and keeps several
-loads in flight in others. The exception are loops that wait for other threads or copies and whose length is known at
-run time only: nvcc and ptxas unroll them four times each where the body is short (16 copies of two barriers and a
-load), which gains nothing, since no iteration can overlap the one before. A kernel that wants its pipeline unrolled
+loads in flight in others. The exception are loops that wait for other threads or copies, unless they are short: nvcc
+and ptxas unroll them four times each where the length is known at run time only (16 copies of two barriers and a
+load), and wholly where it is static (64 copies), which gains nothing, since no iteration can overlap the one before. A kernel that wants its pipeline unrolled
 says so in the language, and the tracer expands it. Long bodies are left alone by themselves: a GEMM's main loop of
 16 or more mma has the same SASS with the mark and without.
 """
@@ -126,14 +126,23 @@ def _for(out: Statements, node: For) -> None:
         kept = out.texts.namer.name("stop", f"{node.variable.name}_stop")
         first, stop = f"{first}, {kept} = {stop}", kept
     compare, step = ("<", f"{name} += {node.step}") if node.step > 0 else (">", f"{name} -= {-node.step}")
-    static = isinstance(node.start, Const) and isinstance(node.stop, Const)
-    if not static and _waits(node.body):
+    if _waits(node.body) and not _is_short(node):
         out.write("#pragma unroll 1", node.loc)
     out.write(f"for ({first}; {name} {compare} {stop}; {step}) {{", node.loc)
     with out.block():
         out.fresh(node.variable)
         out.nodes(node.body)
     out.write("}", node.loc)
+
+
+SHORT = 4
+"""Iterations up to which the compiler may unroll a loop that waits."""
+
+
+def _is_short(node: For) -> bool:
+    if not (isinstance(node.start, Const) and isinstance(node.stop, Const)):
+        return False
+    return len(range(int(node.start.value), int(node.stop.value), node.step)) <= SHORT
 
 
 def _while(out: Statements, node: While) -> None:
