@@ -3,9 +3,9 @@
 Unrolling is left to the compiler, which makes addresses constants in short loops of static length and keeps several
 loads in flight in others. The exception are loops that wait for other threads or copies, unless they are short: nvcc
 and ptxas unroll them four times each where the length is known at run time only (16 copies of two barriers and a
-load), and wholly where it is static (64 copies), which gains nothing, since no iteration can overlap the one before. A kernel that wants its pipeline unrolled
-says so in the language, and the tracer expands it. Long bodies are left alone by themselves: a GEMM's main loop of
-16 or more mma has the same SASS with the mark and without.
+load), and wholly where it is static (64 copies), which gains nothing, since no iteration can overlap the one before.
+A kernel that wants its pipeline unrolled says so in the language, and the tracer expands it. Long bodies are left alone
+by themselves: a GEMM's main loop of 16 or more mma has the same SASS with the mark and without.
 """
 
 from __future__ import annotations

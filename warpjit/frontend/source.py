@@ -237,7 +237,7 @@ def _only_meaning(found: list[FunctionNode], code: types.CodeType) -> FunctionNo
     """
     constants = {repr(value) for value in code.co_consts}
     if not code.co_names and not code.co_varnames:
-        returned = [
+        returned: list[FunctionNode] = [
             node
             for node in found
             if isinstance(node, ast.Lambda)
