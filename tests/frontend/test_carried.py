@@ -101,6 +101,48 @@ def test_a_name_bound_only_in_a_loop_that_is_sure_to_run(device, run):
     assert out.T.tolist() == [[v + 2, v + 2, *last(v, 6)] for v in range(32)]
 
 
+def test_a_name_bound_in_a_loop_that_ends_by_break_only(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        k = 0
+        while True:
+            v = x[k]
+            if v >= lane:
+                break
+            k += 1
+            if k == 6:
+                w = -1
+                break
+            w = k
+        out[0, lane] = v
+        while (u := x[k]) > 3:
+            k = k - 1
+        out[1, lane] = u
+
+    x = torch.tensor([2, 3, 5, 9, 17, 31, 40], dtype=torch.int32, device=device)
+    out = ints(device, 2, 32)
+    run(kernel, x, out)
+    for lane, got in enumerate(out.T.tolist()):
+        first = next(v for v in (2, 3, 5, 9, 17, 31, 40) if v >= lane)
+        assert got == [first, min(first, 3)]
+
+
+def test_a_name_that_an_iteration_may_or_may_not_assign_anew():
+    @warpjit.jit
+    def kernel(n: T.int32, x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        b = 0
+        for i in range(n):  #: loop
+            out[i] = i < 3 and (b := x[i]) > 2
+        out[0] = b
+
+    assert reported(kernel, 3, FEW, FEW) == [
+        ("loop", "b may have its old or a new value here: it is assigned on some paths only")
+    ]
+
+
 def test_a_name_that_may_have_no_value():
     @warpjit.jit
     def kernel(n: T.int32, x, out):

@@ -187,3 +187,32 @@ def test_operators_of_what_has_no_number():
         ("bits", "and is not defined for float32"),
         ("shift", "expected an integer to shift but got a scalar of type float32"),
     ]
+
+
+def test_names_bound_inside_of_expressions(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        i = T.cuda.lane_id()
+        if (v := x[i]) > 3 and v % 2 == 0:
+            out[0, i] = v
+        else:
+            out[0, i] = -v
+        k = i
+        while (k := k - 3) > 4:
+            out[1, i] = k
+        out[2, i] = (w := i * 2) + w + k
+        if i < 20 and (u := x[i]) > 5:
+            out[3, i] = 1
+        u = i
+        out[4, i] = u
+
+    x = torch.arange(32, dtype=torch.int32, device=device)
+    out = torch.zeros((5, 32), dtype=torch.int32, device=device)
+    run(kernel, x, out)
+    for i, got in enumerate(out.T.tolist()):
+        steps = list(range(i - 3, 4, -3))
+        k = i - 3 * (len(steps) + 1)
+        assert got == [
+            i if i > 3 and i % 2 == 0 else -i, steps[-1] if steps else 0, 4 * i + k, int(5 < i < 20), i
+        ]  # fmt: skip

@@ -150,6 +150,23 @@ def apply(function, value):
     return function(value)
 
 
+DOUBLED = lambda value: value * 2  # noqa: E731
+TABLE = (lambda value: value + 1, lambda value: value - 1)  # two on one line: told apart by what they do
+
+
+def test_lambdas_of_a_module(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        i = T.cuda.lane_id()
+        out[i] = DOUBLED(TABLE[0](x[i])) + TABLE[1](x[i])
+
+    x = torch.arange(32, dtype=torch.int32, device=device)
+    out = ints(device)
+    run(kernel, x, out)
+    assert out.tolist() == [2 * (v + 1) + v - 1 for v in range(32)]
+
+
 def test_early_returns_run_what_python_would(device, run):
     @warpjit.jit
     def kernel(x, calls, out):

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warpjit.errors import TraceError
 from warpjit.frontend import merge
 from warpjit.frontend.merge import Bound
 from warpjit.frontend.tracer import Edge, LoopFrame, Tracer, widen
@@ -113,6 +114,8 @@ def leave(tracer: Tracer, frame: LoopFrame, edges: list[Edge]) -> None:
     pairs: list[tuple[Local, Scalar]] = []
     for name, carried in frame.carried.items():
         value = scope.names.get(name, Unbound(name, tracer.builder.loc))
+        if isinstance(value, Unbound) and carried.starts_bound:
+            raise TraceError(f"{name} may have its old or a new value here: it is assigned on some paths only")
         if isinstance(value, Poison | Unbound):
             continue
         here = Bound(value, scope.bound.get(name, tracer.builder.loc))
@@ -193,8 +196,9 @@ def _end(tracer: Tracer, frame: LoopFrame, names: list[Carried]) -> None:
         facts = carried.facts.at(frame.control) if carried.facts else Facts()
         builder.facts[carried.local] = facts
         scalar = builder.scalar_of(carried.local)
-        edges = [*frame.edges, *frame.breaks]
-        certain = carried.starts_bound or (frame.runs and all(carried.name in edge.values for edge in edges))
+        exits = frame.breaks if frame.endless else [*frame.edges, *frame.breaks]
+        sure = (frame.runs or frame.endless) and all(carried.name in edge.values for edge in exits)
+        certain = carried.starts_bound or sure
         scope.names[carried.name] = scalar if certain else Unbound(carried.name, builder.loc)
         scope.bound[carried.name] = builder.loc
     builder.control = max(builder.control, tracer.returned)

@@ -15,13 +15,14 @@ from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic, static_int
 from warpjit.frontend.carried import leave, settle
+from warpjit.frontend.liveness import Liveness
 from warpjit.frontend.targets import assign
 from warpjit.frontend.tracer import STATEMENTS, ExpandedFrame, LoopFrame, Tracer
 from warpjit.frontend.values import Linear, Scalar, Value
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Facts
-from warpjit.ir.nodes import Break, Const, Continue, For, Node, While
+from warpjit.ir.nodes import Atom, Break, Const, Continue, For, If, Node, While
 
 MAX_EXPANDED = 4096
 
@@ -274,16 +275,35 @@ def _while_body(tracer: Tracer, node: ast.While, frame: LoopFrame) -> None:
     condition = arithmetic.truth(builder, test)
     frame.leaves = max(frame.leaves, condition.uniformity)
     frame.control = max(frame.control, condition.uniformity)
-    atom = builder.atom(condition) if isinstance(test, Scalar) else Const(True, dtypes.bool_)
-    head_block = builder.blocks[-1]
-    head = tuple(head_block.nodes)
-    builder.open(condition.refines[0])
-    builder.control = frame.control
-    nodes = _iteration(tracer, node.body, frame)
-    builder.blocks.pop()
+    frame.endless = not isinstance(test, Scalar)
+    atom = Const(True, dtypes.bool_) if frame.endless else builder.atom(condition)
+    head: tuple[Node, ...] = ()
+    if Liveness.assigned([node.test]):
+        _leave_where_false(tracer, condition, atom, frame)
+        atom = Const(True, dtypes.bool_)
+        nodes = _iteration(tracer, node.body, frame)
+    else:
+        head = tuple(builder.block.nodes)
+        builder.open(condition.refines[0])
+        builder.control = frame.control
+        nodes = _iteration(tracer, node.body, frame)
+        builder.blocks.pop()
     builder.control = outer
     builder.emit(While(head, atom, nodes, frame.control, loc=loc))
     frame.after = () if frame.breaks else condition.refines[1]
+
+
+def _leave_where_false(tracer: Tracer, condition: Scalar, atom: Atom, frame: LoopFrame) -> None:
+    """A condition that binds names: a `break` where it is false, since what it bound is read after the loop too."""
+    builder = tracer.builder
+    control = builder.control = frame.control
+    builder.open(condition.refines[1])
+    leave(tracer, frame, frame.breaks)
+    builder.emit(Break(loc=builder.loc))
+    builder.emit(If(atom, (), builder.close(), condition.uniformity, loc=builder.loc))
+    builder.control = control
+    builder.refine(condition.refines[0])
+    frame.endless = True
 
 
 # ---- leaving ----------------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ class LoopFrame:
     breaks: list[Edge] = field(default_factory=list)
     control: Uniformity = Uniformity.GRID
     leaves: Uniformity = Uniformity.GRID
-    runs: bool = False
+    runs: bool = False  # the first iteration is sure to happen
+    endless: bool = False  # it ends by `break` only
     after: tuple[tuple[Local, Facts], ...] = ()
 
 
