@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from call_kernels import double, fill, nothing_new, rows, transfer
+from call_kernels import M, double, fill, nothing_new, rows, transfer
 from warp_matmul import warp_matmul
 
 import warpjit as package
@@ -395,3 +395,36 @@ def test_in_place_is_legal(device, run):
     x = torch.arange(32, dtype=torch.float32, device=device)
     run(double, x, x)
     assert torch.equal(x, torch.arange(32, dtype=torch.float32, device=device) * 2)
+
+
+# ---- beyond 32 bits -------------------------------------------------------------------------------------------
+
+
+@warpjit
+def last_rows(X, Out, row: T.int32):
+    """The last 32 bytes of the last row three times: by index, through a slice, through a view."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    columns = X.shape[1]
+    Out[0, lane] = X[row, columns - 32 + lane]
+    Out[1, lane] = X[row - 1 : row + 1, columns - 32 :][1, lane]
+    Out[2, lane] = X.permute(1, 0)[columns - 32 + lane, row]
+
+
+@warpjit
+def last_rows_runtime(X: T.Tensor((M, T.dynamic("N")), "int8"), Out, row: T.int32):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    columns = X.shape[1]
+    Out[0, lane] = X[row, columns - 32 + lane]
+    Out[1, lane] = X[row - 1 : row + 1, columns - 32 : columns][1, lane]
+    Out[2, lane] = X.permute(1, 0)[columns - 32 + lane, row]
+
+
+@pytest.mark.parametrize("chosen", [last_rows, last_rows_runtime])
+def test_offsets_beyond_32_bits(device, run, chosen):
+    x = torch.zeros((5, 1 << 29), dtype=torch.int8, device=device)  # never touched pages take no memory
+    x[4, -32:] = torch.arange(1, 33, dtype=torch.int8)
+    out = torch.zeros((3, 32), dtype=torch.int8, device=device)
+    run(chosen, x, out, 4)
+    assert torch.equal(out.cpu(), torch.arange(1, 33, dtype=torch.int8).expand(3, 32))

@@ -11,6 +11,7 @@ from warp_matmul import warp_matmul
 
 import warpjit as package
 from warpjit import ArgumentError, CompileError, T, TargetError, kernel, warpjit
+from warpjit import compiled as compiled_module
 from warpjit.cuda import toolchain
 from warpjit.isa.target import ARCHITECTURES, Target
 
@@ -312,7 +313,8 @@ def test_a_compiled_kernel_keeps_the_captures_of_its_compilation(monkeypatch):
 def test_without_a_compiler_the_seeds_spelling_still_simulates(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CUDA_HOME", raising=False)
-    monkeypatch.setattr(kernel, "present", lambda: None)
+    for module in (kernel, compiled_module):
+        monkeypatch.setattr(module, "present", lambda: None)
     monkeypatch.setattr(toolchain, "_identities", {})
 
     @warpjit

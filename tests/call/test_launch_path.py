@@ -26,6 +26,7 @@ M = T.dynamic("M")
 def gpu(as_libcuda: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     """An H200 as the call sees it. The stream that is current on device d is 0x70 + d."""
     monkeypatch.setattr(arguments, "current_stream", lambda device: 0x70 + device)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # whatever GPU there is stays out of it
     kernel.present.cache_clear()
     yield as_libcuda
     kernel.present.cache_clear()

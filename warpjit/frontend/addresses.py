@@ -13,6 +13,7 @@ from typing import Any
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.swizzles import swizzled
 from warpjit.frontend.values import Linear, Scalar, TensorValue
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
@@ -116,10 +117,12 @@ def element_offset(builder: Builder, tensor: TensorValue, coordinates: tuple[Ind
     if tensor.layout is None:
         return _strided(builder, tensor, inside)
     shape = tuple(int(extent) for extent in tensor.shape if not isinstance(extent, Scalar))
+    inside = tuple(reaching(builder, tensor, index) for index in inside)
     symbols = [Symbol(builder, index) if isinstance(index, Scalar) else index for index in inside]
     tile = tile_of(tensor.layout)
     place: Any = tile.apply(*symbols, shape=shape).get("m", 0) if shape else tile.offset.get(m, 0)
-    total = _add(builder, tensor.offset, place.scalar if isinstance(place, Symbol) else place)
+    start = reaching(builder, tensor, tensor.offset)
+    total = _add(builder, start, place.scalar if isinstance(place, Symbol) else place)
     if isinstance(tensor.layout, ComposeLayout):
         return swizzled(builder, tensor.layout, total)
     return total
@@ -136,7 +139,7 @@ def _add(builder: Builder, a: Index, b: Index) -> Index:
 def _strided(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Index:
     assert tensor.strides is not None
     wide = isinstance(tensor.base, GlobalBuffer) and tensor.base.wide
-    total: Index = tensor.offset
+    total: Index = reaching(builder, tensor, tensor.offset)
     for index, stride in zip(coordinates, tensor.strides, strict=True):
         if isinstance(index, int) and isinstance(stride, int):
             total = _add(builder, total, index * stride)
@@ -147,34 +150,16 @@ def _strided(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ..
     return total
 
 
+def reaching(builder: Builder, tensor: TensorValue, index: Index) -> Index:
+    """An index or offset in a type in which no offset of the tensor wraps: int64 where it may span 2**31 bytes."""
+    wide = isinstance(tensor.base, GlobalBuffer) and tensor.base.wide
+    return arithmetic.convert(builder, index, dtypes.int64) if wide and isinstance(index, Scalar) else index
+
+
 def _as(builder: Builder, value: Index, wide: bool) -> Index:
     if not isinstance(value, Scalar):
         return value
     return arithmetic.convert(builder, value, dtypes.int64 if wide else dtypes.int32)
-
-
-def swizzled(builder: Builder, layout: ComposeLayout, offset: Index) -> Index:
-    """The swizzle of `offset` (elements): x ^ ((x >> shift) & mask) on what lies within a period."""
-    if isinstance(offset, int):
-        return int(layout.swizzle(offset))
-    assert offset.linear is not None
-    period = layout.period
-    outside, inside = arithmetic.split(builder, offset.linear, period)
-    facts = builder.linear_facts(inside)
-    p, b, a = layout.per_element, layout.swizzle_len, layout.atom_len
-    if not inside.terms:
-        return builder.integer(offset.dtype, outside.times(period).plus(Linear((), layout.swizzle(inside.constant))))
-    if not facts.fits(offset.dtype):
-        outside, inside = Linear(), offset.linear
-    x = builder.integer(offset.dtype, inside, facts if facts.fits(offset.dtype) else None)
-    mask = ((1 << b) - 1) << p
-    if layout.swizzle_inner:
-        bits = arithmetic.binary(builder, "and", arithmetic.binary(builder, "shr", x, a), mask)
-    else:
-        bits = arithmetic.binary(builder, "shl", arithmetic.binary(builder, "and", x, mask), a)
-    mixed = arithmetic.binary(builder, "xor", x, bits)
-    assert mixed.linear is not None
-    return builder.integer(offset.dtype, outside.times(period).plus(mixed.linear))
 
 
 def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Address:

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, Symbol, bounds, offset_multiple, shown, static_int, tile_of
+from warpjit.frontend.addresses import Index, Symbol, bounds, offset_multiple, reaching, shown, static_int, tile_of
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
@@ -86,6 +86,7 @@ def subtensor(builder: Builder, tensor: TensorValue, items: Sequence[Value]) -> 
         kept = [Box(_static_start(box.start, tensor), box.extent, box.drop) for box in kept]
     if tensor.layout is None:
         return _strided_box(builder, tensor, kept)
+    kept = [Box(reaching(builder, tensor, box.start), box.extent, box.drop) for box in kept]
     offset = tensor.offset
     layout, sizes = tensor.layout, [static_int(extent, "an extent") for extent in tensor.shape]
     for axis, box in enumerate(kept):
