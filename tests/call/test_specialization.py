@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import struct
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from call_kernels import rows
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from warpjit import ArgumentError, T, kernel, warpjit
 from warpjit.frontend.admit import admit
@@ -118,6 +120,17 @@ def test_a_promise_of_alignment_is_part_of_the_kind():
 )
 def test_one_bit_for_offsets_of_32_bits(shape, strides, narrow):
     assert kind_of(meta(shape, strides)).narrow is narrow
+
+
+def test_fake_tensors_describe_what_they_stand_for():
+    with FakeTensorMode():
+        fake = torch.empty((3, 8), dtype=torch.int32, device="cuda")
+    real = torch.empty((3, 8), dtype=torch.int32)
+    assert kind_of(fake) == kind_of(real)
+    assert rows.source(fake, fake, target="sm_90a") == rows.source(real, real, target="sm_90a")
+    with pytest.raises(ArgumentError, match=r"^X: expected a (dense )?tensor in memory"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own
+        rows(fake, fake)
 
 
 # ---- runtime sizes --------------------------------------------------------------------------------------------

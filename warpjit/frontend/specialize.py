@@ -192,16 +192,17 @@ def facts_of(name: str, value: Any, call: Call) -> tuple[DType, tuple[int, ...],
     ArgumentError: a type that the language lacks, no strides (sparse), values that are negated when read, no memory.
     """
     dtype = _DTYPES.get(value.dtype) or _tensor_dtype(name, value)
+    shape, nowhere = tuple(value.shape), value.device.type == "meta" or (call.specs and hasattr(value, "fake_mode"))
     try:
         strides = tuple(value.stride())
-        pointer = 0 if value.device.type == "meta" else value.data_ptr()
+        pointer = 0 if nowhere else value.data_ptr()
     except RuntimeError as error:
-        if not call.specs or not hasattr(value, "fake_mode"):
-            raise ArgumentError(f"{name}: expected a dense tensor in memory, but {error}") from None
-        pointer = 0
+        raise ArgumentError(f"{name}: expected a dense tensor in memory, but {error}") from None
+    if pointer == 0 and not nowhere and 0 not in shape:
+        raise ArgumentError(f"{name}: expected a tensor in memory but got a {type(value).__name__} without any")
     if value.is_neg():
         raise ArgumentError(f"{name}: the tensor is a view that negates its memory: call .resolve_neg() on it")
-    return dtype, tuple(value.shape), strides, pointer
+    return dtype, shape, strides, pointer
 
 
 _DTYPES: dict[Any, DType] = {}
