@@ -4,10 +4,13 @@
 
 `@warpjit` makes a kernel of a function in the language `T`. Called on CUDA tensors it is compiled and launched; on
 CPU tensors the same program runs in a lane-accurate simulator.
+
+The names are loaded when they are first asked for, so that `warpjit.layout` and the command line start without them.
 """
 
-from warpjit.compiled import Compiled, compile
-from warpjit.decorator import jit, warpjit
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from warpjit.errors import (
     ArgumentError,
     CompileError,
@@ -20,8 +23,12 @@ from warpjit.errors import (
     TraceError,
     WarpjitError,
 )
-from warpjit.frontend import language as T
-from warpjit.kernel import Kernel
+
+if TYPE_CHECKING:
+    from warpjit.compiled import Compiled, compile
+    from warpjit.decorator import jit, warpjit
+    from warpjit.frontend import language as T
+    from warpjit.kernel import Kernel
 
 __version__ = "0.1.0"
 
@@ -43,3 +50,27 @@ __all__ = [
     "jit",
     "warpjit",
 ]
+
+_HOMES = {
+    "Compiled": ("warpjit.compiled", "Compiled"),
+    "Kernel": ("warpjit.kernel", "Kernel"),
+    "T": ("warpjit.frontend.language", None),
+    "compile": ("warpjit.compiled", "compile"),
+    "jit": ("warpjit.decorator", "jit"),
+    "warpjit": ("warpjit.decorator", "warpjit"),
+}
+"""The module of each name that is loaded late, and what it is called there (None: it is the module)."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, own = _HOMES[name]
+    module = importlib.import_module(home)
+    value = module if own is None else getattr(module, own)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

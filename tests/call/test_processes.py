@@ -121,6 +121,13 @@ heavy = ("torch", "pycuda", "rich", "platformdirs", "filelock", "matplotlib", "t
 print([name for name in heavy if name in sys.modules], "libcuda" in open("/proc/self/maps").read())
 """
 
+BARE = """
+import sys
+import warpjit
+early = [name for name in ("numpy", "warpjit.isa", "warpjit.frontend", "warpjit.sim") if name in sys.modules]
+print(early, {"T", "compile", "warpjit"} <= set(dir(warpjit)) and warpjit.T.float32.dtype.bits == 32)
+"""
+
 DECORATED = """
 import sys
 from warpjit import T, warpjit
@@ -154,8 +161,8 @@ print([name for name in heavy if name in set(sys.modules) - before], bool((x == 
 
 @pytest.mark.parametrize(
     ("program", "printed"),
-    [(LIGHT, "[] False"), (DECORATED, "[] True"), (SIMULATED, "[] True")],
-    ids=["import", "source", "call"],
+    [(BARE, "[] True"), (LIGHT, "[] False"), (DECORATED, "[] True"), (SIMULATED, "[] True")],
+    ids=["bare", "import", "source", "call"],
 )
 def test_what_is_imported(program: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program)
