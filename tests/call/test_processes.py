@@ -70,7 +70,7 @@ def run(checkout: Path, folder: Path, seed: str, **env: str) -> dict[str, str]:
     """Run the program from a new directory `folder` with the package of `checkout`."""
     folder.mkdir(parents=True)
     (folder / "user program.py").write_text(PROGRAM)
-    full = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": seed, **env}
+    full = {**os.environ, "PYTHONPATH": paths(checkout), "PYTHONHASHSEED": seed, **env}
     full.pop("CUDA_HOME", None)
     done = subprocess.run(
         [sys.executable, "user program.py"], cwd=folder, env=full, capture_output=True, text=True, check=False
@@ -78,6 +78,11 @@ def run(checkout: Path, folder: Path, seed: str, **env: str) -> dict[str, str]:
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout)
     return found
+
+
+def paths(checkout: Path) -> str:
+    """The package of `checkout` before whatever this process finds its packages by."""
+    return os.pathsep.join([str(checkout), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
 
 @pytest.mark.nvcc
@@ -100,7 +105,7 @@ def test_a_second_process_compiles_nothing(counting_nvcc: Path, tmp_path: Path) 
 
 @pytest.mark.nvcc
 def test_two_processes_at_once_agree(counting_nvcc: Path, tmp_path: Path) -> None:
-    env = {**os.environ, "WARPJIT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "WARPJIT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths(ROOT)}
     env["PATH"] = f"{counting_nvcc}:{env['PATH']}"
     env.pop("CUDA_HOME", None)
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -166,7 +171,7 @@ print([name for name in heavy if name in set(sys.modules) - before], bool((x == 
 )
 def test_what_is_imported(program: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program)
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": paths(ROOT)}
     done = subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
@@ -174,7 +179,7 @@ def test_what_is_imported(program: str, printed: str, tmp_path: Path) -> None:
 
 
 def test_the_language_is_read_from_standard_input_with_one_error(tmp_path: Path) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": paths(ROOT)}
     done = subprocess.run(
         [sys.executable], input=DECORATED, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
