@@ -143,3 +143,30 @@ def test_addresses_that_are_not_known_to_be_aligned():
         "multiple of 4 only: align the tensor, or make its strides and the indices multiples of 4 elements of float32",
         "cp.async.cg.shared.global: operand size: expected 16 but got 8",
     ]
+
+
+M, K = T.dynamic("M"), T.dynamic("K", multiple_of=8)
+
+
+@warpjit
+def runtime_rows(A: T.Tensor((M, 64), "float16"), B: T.Tensor((M, K), "float16"), Out):
+    """One chunk of 16 bytes of each row, however many rows there are: the offset's multiple survives a wrapping sum."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=T.cdiv(M, 32), block=32))
+    lane = T.cuda.lane_id()
+    row = 32 * T.cuda.block_idx() + lane
+    tile = T.alloc_shared((32, 16), "float16")
+    if row < M:
+        T.ptx["cp.async.cg.shared.global"](tile.ptr(lane, 0), A.ptr(row, 8), 16)
+        T.ptx["cp.async.cg.shared.global"](tile.ptr(lane, 8), B[row : row + 1].ptr(0, 8), 16)
+    T.ptx["cp.async.wait_all"]()
+    for i in range(16):
+        if row < M:
+            Out[row, i] = tile[lane, i]
+
+
+@pytest.mark.parametrize("extra", [0, 8])
+def test_alignment_of_rows_with_runtime_sizes(device, run, extra):
+    a, b = (torch.randn(50, width + extra, device=device).half()[:, :width] for width in (64, 24))
+    out = torch.zeros(50, 16, dtype=torch.float16, device=device)
+    run(runtime_rows, a, b, out)
+    assert_same_bits(torch.cat([a[:, 8:16], b[:, 8:16]], dim=1), out)

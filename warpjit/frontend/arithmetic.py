@@ -48,6 +48,17 @@ def common(builder: Builder, a: Value, b: Value, *, keep_bool: bool = False) -> 
     return left, right
 
 
+def meeting_type(builder: Builder, a: Value, b: Value) -> DType:
+    """The type of a choice between two numbers: a bool is one among bools only."""
+    types = [natural(builder, x).dtype for x in (a, b)]
+    scalars = [isinstance(x, Scalar) for x in (a, b)]
+    if all(scalars) or not any(scalars) or types[0] == types[1]:
+        return dtypes.promote(*types)
+    scalar, other = types if scalars[0] else types[::-1]
+    weaker = scalar.is_bool or (scalar.is_int and other.is_float)
+    return other if weaker else scalar
+
+
 def _unbool(builder: Builder, value: Value, keep: bool) -> Value:
     if isinstance(value, Scalar) and value.dtype.is_bool and not keep:
         return convert(builder, value, dtypes.int32)
@@ -143,7 +154,7 @@ def _integer(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     params: tuple[tuple[str, int], ...] = ()
     if fits and a.dtype.signed and op in ("add", "sub", "mul", "shl"):
         params = (("nowrap", 1),)
-    known = facts if fits else fact.of_type(a.dtype, facts.uniformity)
+    known = facts if fits else fact.wrapped(facts, a.dtype, op)
     return builder.operate(row, (builder.atom(a), builder.atom(b)), known, params=params, loops=a.loops | b.loops)
 
 
@@ -344,9 +355,8 @@ def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
     """`a if condition else b` where both are computed."""
     if builder.host:
         return planned.select(builder, condition, a, b)
-    if is_number(a) and is_number(b):
-        a = natural(builder, a if isinstance(a, float) or not isinstance(b, float) else float(a))
-    left, right = common(builder, a, b, keep_bool=True)
+    dtype = meeting_type(builder, a, b)
+    left, right = (convert(builder, x, dtype) if isinstance(x, Scalar) else literal(builder, x, dtype) for x in (a, b))
     facts = left.facts.join(right.facts).at(condition.uniformity)
     row = SELECT[left.dtype.name]
     operands = (builder.atom(condition), builder.atom(left), builder.atom(right))

@@ -105,6 +105,15 @@ def of_type(dtype: DType, uniformity: Uniformity = Uniformity.LANE) -> Facts:
     return Facts(uniformity=uniformity)
 
 
+def wrapped(exact: Facts, dtype: DType, op: str) -> Facts:
+    """Of a result that may have wrapped, from the facts of the exact one: the type's range; of sums and products also
+    how often 2 divides them."""
+    known = of_type(dtype, exact.uniformity)
+    if op not in ("add", "sub", "mul", "shl"):
+        return known
+    return Facts(known.lo, known.hi, math.gcd(exact.multiple, 1 << dtype.bits), exact.uniformity)
+
+
 def _corners(a: Facts, b: Facts, function: Callable[[int, int], int]) -> tuple[int | None, int | None]:
     if a.lo is None or a.hi is None or b.lo is None or b.hi is None:
         return None, None
