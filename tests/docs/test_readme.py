@@ -41,10 +41,10 @@ def test_the_output_is_the_examples(tmp_path):
     done = run_on_cpu(EXAMPLE, tmp_path)
     assert done.returncode == 0, done.stderr
     shown = blocks("text")[0]
-    assert NUMBER.sub("#", done.stdout) == NUMBER.sub("#", shown)
-    numbers, expected = (list(map(float, NUMBER.findall(text))) for text in (done.stdout, shown))
-    assert numbers == pytest.approx(expected, abs=1e-4)
-    assert numbers[-1] <= 2e-6
+    # The random inputs of one seed differ between torch's builds and processors: the words must be the same.
+    words, expected = (NUMBER.sub("#", text).split() for text in (done.stdout, shown))
+    assert words == expected
+    assert float(NUMBER.findall(done.stdout)[-1]) <= 2e-6
 
 
 MISTAKES = {
