@@ -308,3 +308,53 @@ def test_a_literal_carried_next_to_a_device_value(device, run):
     for lane, got in enumerate(out.T.tolist()):
         best = next((i for i, v in enumerate((3, 9, 11, 30)) if v > lane), -1)
         assert got == [0 if lane > 8 else lane, best, lane in (3, 9, 11, 30), 2 if lane > 3 else 1]
+
+
+def test_a_long_chain_of_names_settles(device, run):
+    """What is known of the last name reaches the first one after as many iterations as there are names."""
+
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        a = b = c = d = e = f = g = h = i = j = k = m = 0
+        for q in range(n):
+            for _ in range(2):
+                a, b, c, d, e, f = b, c, d, e, f, g
+                g, h, i, j, k, m = h, i, j, k, m, lane + q
+        out[0, lane] = a + 1000 * b
+        out[1, lane] = g // 4
+
+    names = [[0] * 12 for _ in range(32)]
+    for q in range(7):
+        for lane, line in enumerate(names):
+            names[lane] = [*line[2:], lane + q, lane + q]
+    out = ints(device, 2, 32)
+    run(kernel, 7, out)
+    assert out.T.tolist() == [[line[0] + 1000 * line[1], line[6] // 4] for line in names]
+
+
+def test_copies_of_a_loop_of_different_types(device, run):
+    """What was found out about one copy is not assumed of another."""
+
+    @warpjit.jit
+    def kernel(n: T.int32, x, f, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        r = T.alloc_local((2,), "float32")
+
+        def last(values, times):
+            T.assume(times > 0)
+            for k in range(times):
+                v = values[lane] * k
+            return v
+
+        for q in range(n):
+            for i in range(2):
+                r[i] = (last(x, n) if i == 0 else last(f, n)) + q
+            out[0, lane], out[1, lane] = r[0], r[1]
+
+    x = torch.arange(32, dtype=torch.int32, device=device)
+    out = torch.zeros((2, 32), device=device)
+    run(kernel, 3, x, x * 0.25, out)
+    assert out.T.tolist() == [[2 * v + 2, 0.5 * v + 2] for v in range(32)]

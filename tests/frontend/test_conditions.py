@@ -122,6 +122,34 @@ def test_impure_arms_make_a_branch_and_run_alone(device, run):
     assert "if (" in kernel.source(x, y, out)
 
 
+def test_a_choice_has_the_type_in_which_its_arms_meet(device, run):
+    @warpjit.jit
+    def kernel(x, f, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        i = T.cuda.lane_id()
+        v, r = x[i], f[i]
+        wide = T.int64(v) if i < 40 else 2**40
+        v = T.int32(wide)
+        out[0, i] = v if i < 4 else r  # pure: both are there
+        out[1, i] = x[i] if i < 4 else f[i]  # a branch
+        out[2, i] = x[i] if i < 4 else 0.5
+        out[3, i] = 1 if i < 4 else f[i]
+        out[4, i] = (i < 2) if i < 4 else x[i]
+        out[5, i] = 1 if i < 4 else 0.5
+        out[6, i] = True if i < 4 else x[i]
+
+    x = torch.arange(32, dtype=torch.int32, device=device)
+    f = torch.arange(32, device=device) * 0.25
+    out = torch.zeros((7, 32), device=device)
+    run(kernel, x, f, out)
+    for i, got in enumerate(out.T.tolist()):
+        low = i < 4
+        assert got == [
+            i if low else i / 4, i if low else i / 4, i if low else 0.5, 1 if low else i / 4, i < 2 if low else i,
+            1 if low else 0.5, 1 if low else i,
+        ]  # fmt: skip
+
+
 def test_what_a_guard_taught_is_forgotten_after_it(device, run):
     """The right side of `and` is computed everywhere when it is pure: it must not leave facts that hold only there."""
 

@@ -48,9 +48,18 @@ def common(builder: Builder, a: Value, b: Value, *, keep_bool: bool = False) -> 
     return left, right
 
 
-def meeting_type(builder: Builder, a: Value, b: Value) -> DType:
+def meeting_type(a: Value, b: Value) -> DType:
     """The type of a choice between two numbers: a bool is one among bools only."""
-    types = [natural(builder, x).dtype for x in (a, b)]
+    types = [
+        x.dtype
+        if isinstance(x, Scalar)
+        else dtypes.bool_
+        if isinstance(x, bool)
+        else dtypes.int32
+        if isinstance(x, int)
+        else dtypes.float32
+        for x in (a, b)
+    ]
     scalars = [isinstance(x, Scalar) for x in (a, b)]
     if all(scalars) or not any(scalars) or types[0] == types[1]:
         return dtypes.promote(*types)
@@ -355,7 +364,7 @@ def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
     """`a if condition else b` where both are computed."""
     if builder.host:
         return planned.select(builder, condition, a, b)
-    dtype = meeting_type(builder, a, b)
+    dtype = meeting_type(a, b)
     left, right = (convert(builder, x, dtype) if isinstance(x, Scalar) else literal(builder, x, dtype) for x in (a, b))
     facts = left.facts.join(right.facts).at(condition.uniformity)
     row = SELECT[left.dtype.name]

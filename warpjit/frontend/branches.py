@@ -261,9 +261,18 @@ def choose(tracer: Tracer, test: Scalar, body: Callable[[], Value], orelse: Call
 def _branch_value(tracer: Tracer, condition: Scalar, sides: list[Side]) -> Scalar:
     """An `If` that gives one local a value in each arm."""
     builder, loc = tracer.builder, tracer.builder.loc
-    bounds = [Bound(side.value, loc) for side in sides]
-    dtype = merge.meeting_type(tracer, "the conditional expression", bounds, loc)
-    scalars = [merge.lift(tracer, side.value, dtype) for side in sides]
+    dtype = arithmetic.meeting_type(*(side.value for side in sides))
+    scalars: list[Scalar] = []
+    for side in sides:
+        builder.blocks.append(side.block)
+        value = side.value
+        scalars.append(
+            arithmetic.convert(builder, value, dtype)
+            if isinstance(value, Scalar)
+            else arithmetic.literal(builder, value, dtype)
+        )
+        builder.atom(scalars[-1])
+        builder.blocks.pop()
     facts = scalars[0].facts.join(scalars[1].facts).at(condition.uniformity)
     local = builder.local("c", dtype, facts, scalars[0].loops | scalars[1].loops)
     atom = builder.atom(condition)

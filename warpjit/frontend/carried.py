@@ -8,8 +8,9 @@ breaks the assumption, the attempt is dropped and the body is traced again on a 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warpjit.errors import TraceError
 from warpjit.frontend import merge
@@ -52,38 +53,62 @@ def _carried(tracer: Tracer, node: ast.For | ast.While) -> list[Carried]:
     return result
 
 
+@dataclass
+class Assumed:
+    """What a loop's attempts have come to: facts and types of its carried names, who runs it, and the same of the
+    loops in it, by how they are met, so that an attempt begins where the one before it ended."""
+
+    facts: dict[str, Facts] = field(default_factory=dict)
+    types: dict[str, DType] = field(default_factory=dict)
+    control: Uniformity = Uniformity.STATIC
+    inner: dict[tuple[int, int], Assumed] = field(default_factory=dict)
+    met: Counter[int] = field(default_factory=Counter)
+
+    def mark(self) -> Callable[[], None]:
+        """What forgets the loops that are met from now on."""
+        met, known = Counter(self.met), set(self.inner)
+
+        def forget() -> None:
+            self.met = met
+            self.inner = {key: value for key, value in self.inner.items() if key in known}
+
+        return forget
+
+    def of(self, node: ast.For | ast.While) -> Assumed:
+        """What is assumed of a loop inside of this one: of its copies one after the other."""
+        self.met[id(node)] += 1
+        return self.inner.setdefault((id(node), self.met[id(node)]), Assumed())
+
+
 def settle(tracer: Tracer, node: ast.For | ast.While, body: Callable[[LoopFrame], None]) -> None:
     """Trace the loop until what was assumed of its carried names holds."""
+    outer = tracer.assumed
+    assumed = Assumed() if outer is None else outer.of(node)
+    assumed.control = max(assumed.control, tracer.builder.control)
     names = _carried(tracer, node)
     state = tracer.save()
-    assumed: dict[str, Facts] = {}
-    types: dict[str, DType] = {}
-    control = tracer.builder.control
-    for attempt in range(16):
-        frame = LoopFrame(tracer.scope, {}, control=control)
-        _begin(tracer, frame, names, assumed, types)
+    for attempt in range(16 + 8 * len(names)):
+        assumed.met.clear()
+        frame = LoopFrame(tracer.scope, {}, control=assumed.control, assumed=assumed)
+        _begin(tracer, frame, names, assumed)
         tracer.loop_frames.append(frame)
         body(frame)
         tracer.loop_frames.pop()
-        weaker = _check(frame, names, assumed, tracer.thresholds, attempt)
-        wider = frame.leaves if frame.leaves > frame.control else control
-        if not weaker and wider == control:
+        weaker = _check(frame, names, assumed.facts, tracer.thresholds, attempt)
+        wider = frame.leaves if frame.leaves > frame.control else assumed.control
+        if not weaker and wider == assumed.control:
             _end(tracer, frame, names)
             return
-        for name, local in ((carried.name, carried.local) for carried in names):
-            if local is not None:
-                types[name] = local.dtype
-        assumed.update(weaker)
-        control = wider
+        assumed.types.update((carried.name, carried.local.dtype) for carried in names if carried.local is not None)
+        assumed.facts.update(weaker)
+        assumed.control = wider
         loc = tracer.builder.loc
         tracer.restore(state)
         tracer.builder.loc = loc
     raise AssertionError("the facts of a loop did not settle")
 
 
-def _begin(
-    tracer: Tracer, frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], types: dict[str, DType]
-) -> None:
+def _begin(tracer: Tracer, frame: LoopFrame, names: list[Carried], assumed: Assumed) -> None:
     """Declare the carried locals and give them their values from before the loop."""
     builder, scope = tracer.builder, tracer.scope
     for carried in names:
@@ -94,16 +119,16 @@ def _begin(
         dtype = merge.number_type(value)
         assert dtype is not None
         initial = merge.lift(tracer, value, dtype)
-        carried.facts = assumed.get(carried.name, initial.facts).at(Uniformity.GRID)
+        carried.facts = initial.facts.join(assumed.facts.get(carried.name, initial.facts)).at(Uniformity.GRID)
         carried.local = builder.local(carried.name, dtype, carried.facts, initial.loops)
         builder.emit(Declare(carried.local, loc=builder.loc))
         builder.emit(Assign(carried.local, builder.atom(initial), loc=builder.loc))
         scope.names[carried.name] = builder.scalar_of(carried.local)
     for carried in names:
         frame.carried[carried.name] = carried
-        if not carried.starts_bound and carried.name in types:
-            carried.facts = assumed[carried.name]
-            carried.local = builder.local(carried.name, types[carried.name], carried.facts)
+        if not carried.starts_bound and carried.name in assumed.facts:
+            carried.facts = assumed.facts[carried.name]
+            carried.local = builder.local(carried.name, assumed.types[carried.name], carried.facts)
             builder.emit(Declare(carried.local, loc=builder.loc))
 
 

@@ -61,6 +61,7 @@ class LoopFrame:
 
     scope: Scope
     carried: dict[str, Any]
+    assumed: Any = None
     edges: list[Edge] = field(default_factory=list)
     breaks: list[Edge] = field(default_factory=list)
     control: Uniformity = Uniformity.GRID
@@ -94,6 +95,7 @@ class State:
     shared: int
     terminated: bool
     loops: int
+    forget: Callable[[], None]
 
 
 ExpressionHandler: TypeAlias = "Callable[[Tracer, Any], Value]"
@@ -242,6 +244,7 @@ class Tracer:
             len(self.shared),
             self.terminated,
             len(self.loop_frames),
+            self.assumed.mark() if self.assumed is not None else lambda: None,
         )
 
     def restore(self, state: State) -> None:
@@ -255,6 +258,12 @@ class Tracer:
         del self.shared[state.shared :]
         del self.loop_frames[state.loops :]
         self.terminated = state.terminated
+        state.forget()
+
+    @property
+    def assumed(self) -> Any:
+        """What the attempts of the device loop around this place have come to; None outside of loops."""
+        return next((frame.assumed for frame in reversed(self.loop_frames) if isinstance(frame, LoopFrame)), None)
 
     # ---- small services ----------------------------------------------------------------------------
 
