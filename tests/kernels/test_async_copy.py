@@ -8,8 +8,10 @@ from both import assert_same_bits
 from refusals import refused
 
 from warpjit import SimulationError, T, warpjit
+from warpjit.layout import ComposeLayout, S, TileLayout
 
 PLAIN = "cp.async.ca.shared.global"
+BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 
 
 @warpjit
@@ -170,3 +172,128 @@ def test_alignment_of_rows_with_runtime_sizes(device, run, extra):
     out = torch.zeros(50, 16, dtype=torch.float16, device=device)
     run(runtime_rows, a, b, out)
     assert_same_bits(torch.cat([a[:, 8:16], b[:, 8:16]], dim=1), out)
+
+
+# ---- tiles ------------------------------------------------------------------------------------------------------
+
+CG, CA = T.ptx["cp.async.cg.shared.global"], T.ptx["cp.async.ca.shared.global"]
+STAGES = 3
+
+
+@warpjit
+def staged(A: T.Tensor((M, K), "float16"), Out, length: T.int32, *, swizzle):
+    """Out = A's tiles of 16 x 32 through a ring of stages; of the last column of tiles `length` elements a chunk."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    layout = T.cuda.layout.mma_shared_layout("float16", swizzle, (STAGES, 16, 32)) if swizzle else "default"
+    ring = T.alloc_shared((STAGES, 16, 32), "float16", layout=layout)
+    row, half = lane // 2, 16 * (lane % 2)
+    tiles = K // 32
+    for ahead in range(STAGES - 1):
+        if ahead < tiles:
+            load(ring, A, ahead, ahead, row, half, 8)
+        T.ptx["cp.async.commit_group"]()
+    stage = 0
+    for tile in range(tiles):
+        T.ptx["cp.async.wait_group"](STAGES - 2)
+        T.cuda.warp_sync()
+        for r in range(16):
+            Out[tile, r, lane] = ring[stage, r, lane]
+        ahead = tile + STAGES - 1
+        T.cuda.warp_sync()
+        if ahead < tiles:
+            elements = length if ahead == tiles - 1 else 8
+            load(ring, A, ahead, ahead % STAGES, row, half, elements)
+        T.ptx["cp.async.commit_group"]()
+        stage = stage + 1 if stage + 1 < STAGES else 0
+
+
+def load(ring, A, tile, stage, row, half, elements):
+    start = 32 * tile + half
+    T.cuda.tile.apply(
+        CG, ring.sub[stage, row, half : half + 16], A[row, start : start + 16], size=16, src_size=2 * elements
+    )
+
+
+@pytest.mark.parametrize("swizzle", [None, 32, 64])
+def test_tiles_are_copied_chunk_by_chunk(device, run, swizzle):
+    a = torch.randn(16, 7 * 32, device=device).half()
+    out = torch.full((7, 16, 32), float("nan"), dtype=torch.float16, device=device)
+    run(staged, a, out, 5, swizzle=swizzle)
+    expected = a.view(16, 7, 32).permute(1, 0, 2).clone()
+    expected[6].view(16, 4, 8)[:, :, 5:] = 0
+    assert_same_bits(expected, out)
+
+
+@warpjit
+def box_of_each_thread(A, Out, count: T.int32):
+    """Each thread copies a box of 2 x 8 words, in chunks of the whole axis or of 8 bytes, some of them not at all."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    tile = T.alloc_shared((32, 2, 4), "int32")
+    for i in range(4):
+        tile[lane, 0, i] = -1
+        tile[lane, 1, i] = -1
+    T.cuda.tile.apply(CA, tile.sub[lane], A.sub[lane, :, 0:4], scope="thread", pred=lane < count)
+    T.cuda.tile.apply(CA, tile.sub[lane, :, 0:2], A.sub[lane, :, 4:6], size=8, pred=lane >= count)
+    T.ptx["cp.async.wait_all"]()
+    for i in range(4):
+        Out[lane, 0, i] = tile[lane, 0, i]
+        Out[lane, 1, i] = tile[lane, 1, i]
+
+
+def test_boxes_under_a_predicate(device, run):
+    a = torch.arange(32 * 2 * 8, dtype=torch.int32, device=device).view(32, 2, 8)
+    out = torch.zeros(32, 2, 4, dtype=torch.int32, device=device)
+    run(box_of_each_thread, a, out, 11)
+    expected = a[:, :, :4].clone()
+    expected[11:] = -1
+    expected[11:, :, :2] = a[11:, :, 4:6]
+    assert_same_bits(expected, out)
+    assert box_of_each_thread.source(a, out, 11).count("cp.async.ca.shared.global [") == 2 + 2
+
+
+def test_tiles_that_cannot_be_copied():
+    def kernel(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        tile = T.alloc_shared((8, 8), "float32")
+        turned = T.alloc_shared((8, 8), "float32", layout=TileLayout(S[(8, 8) : (1, 8)]))
+        odd = T.alloc_shared((8, 8), "float32", layout=ComposeLayout(1, 2, 3, TileLayout(S[(8, 8)])))
+        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:4], Out)
+        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:4], scope="warp")
+        T.cuda.tile.apply(CG, Out[0:4], tile.sub[0, 0:4])
+        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:8])
+        T.cuda.tile.apply(CG, tile.sub[0, 0:2], Out[0:2])
+        T.cuda.tile.apply(CG, tile.sub[0, 0:6], Out[0:6], size=16)
+        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:4], chunk=16)
+        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[lane : lane + 4])
+        T.cuda.tile.apply(CG, tile.sub[1, 2:6], Out[0:4])
+        T.cuda.tile.apply(CG, turned.sub[0, 0:4], Out[0:4])
+        T.cuda.tile.apply(CG, odd.sub[0, 0:4], Out[0:4])
+        T.cuda.tile.apply(T.ptx[BULK], tile.sub[0, 0:4], Out[0:4])
+        T.cuda.tile.apply(T.ptx[BULK], tile.sub[0, 0:2], Out[0:2], mbar=T.alloc_shared((1,), "mbarrier").ptr())
+
+    text = "cp.async.cg.shared.global"
+    assert [message for message, _ in refused(kernel)] == [
+        f"{text} takes 2 tensors (dst, src) but got 3 operands",
+        f"{text} is executed by single threads: expected scope=\"thread\" but got 'warp'",
+        f"{text}: operand dst: expected a shared tensor, but Out is global",
+        f"{text}: tile of float32, shape (4,), and Out of float32, shape (8,), are no tiles of one type and shape",
+        f"{text}: operand size: expected 16 but got 8",
+        f"{text}: operand size: the last axis of 24 bytes is no multiple of 16 bytes",
+        f"{text} takes no chunk=; it takes pred=, size=, src_size=",
+        f"{text}: operand src: the chunk at (0,) of Out must begin at a multiple of 16 bytes, but it is known to begin "
+        "at a multiple of 4 only: align the tensor, or make its strides and the starts of slices multiples of 4 "
+        "elements of float32",
+        f"{text}: operand dst: the chunk at (0,) of tile must begin at a multiple of 16 bytes, but it is known to "
+        "begin at a multiple of 8 only: align the tensor, or make its strides and the starts of slices multiples of 4 "
+        "elements of float32",
+        f"{text}: operand dst: a chunk must be contiguous, but element 1 of the chunk at (0,) of turned lies "
+        "8 elements "
+        "after its first",
+        f"{text}: operand dst: a chunk must be contiguous, but the swizzle of odd keeps only 2 elements "
+        "together, not 4",
+        f"{BULK} needs mbar=",
+        f"{BULK}: operand size: expected a multiple of 16 bytes but got 8",
+    ]

@@ -36,7 +36,7 @@ def raw(tracer: Tracer, row: Row, args: list[Value], kwargs: dict[str, Value]) -
     results: list[Scalar] = []
     for operand in row.operands:
         if operand.kind is Kind.IMMEDIATE:
-            params.append((operand.name, _immediate(row, operand, given[operand.name])))
+            params.append((operand.name, immediate(row, operand, given[operand.name])))
             values.append(None)
         elif operand.name not in given and operand in inputs:
             values.append(None)
@@ -62,7 +62,8 @@ def _immediate_size(row: Row, given: dict[str, Value]) -> int:
     return static_int(given["size"], f"{row.text}: operand size") if sized else 0
 
 
-def _immediate(row: Row, operand: Operand, value: Value) -> int:
+def immediate(row: Row, operand: Operand, value: Value) -> int:
+    """An operand in the instruction's text. TraceError: not static, or none of the legal numbers."""
     number = static_int(value, f"{row.text}: operand {operand.name}")
     if operand.choices and number not in operand.choices:
         raise TraceError(

@@ -16,6 +16,7 @@ from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import Index, address, offset_multiple, static_int
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.copies import apply_copy, copies_chunks
 from warpjit.frontend.intrinsics import lane_id, warp_id
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
@@ -227,6 +228,9 @@ def apply(
         raise TraceError(f'expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}')
     if not row.tile:
         raise TraceError(f"{row.text} has no tile form: call it, {row!r}(...), with scalars and pointers")
+    if copies_chunks(row):
+        apply_copy(tracer, row, operands, scope, parameters if pred is None else {**parameters, "pred": pred})
+        return
     if len(operands) != len(row.operands):
         names = ", ".join(operand.name for operand in row.operands)
         raise TraceError(f"{row.text} takes {len(row.operands)} operands ({names}) but got {len(operands)}")

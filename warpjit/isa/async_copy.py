@@ -68,6 +68,7 @@ def _copy(cache: str, shared: str, prefetch: str) -> Row:
         needs=since(80),
         completion=Completion.CP_ASYNC_GROUP,
         memory=True,
+        tile=True,
         section=_SECTION + "cp.async",
     )
 
@@ -129,6 +130,7 @@ def _bulk(shared: str) -> Row:
         completion=Completion.MBARRIER_BYTES,
         effect=CompleteBytes(),
         memory=True,
+        tile=True,
         section=_SECTION + "cp.async.bulk",
         notes="size is a multiple of 16; .shared::cluster with an address of this CTA copies to this CTA",
     )
