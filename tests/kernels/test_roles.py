@@ -9,11 +9,11 @@ from both import assert_same_bits
 from warpjit import SimulationError, T, warpjit
 
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-STAGES = 2
+STAGES = 3
 
 
 @warpjit
-def ring(A, Out, *, release):
+def ring(A, Out, *, fault="", tiled=False):
     """Out[tile] = 2 · A[tile] + tile: warp 0 copies tiles of 512 bytes, warps 1 and 2 each compute half of a tile."""
     T.device_entry(launch=T.cuda.LaunchConfig(grid=A.shape[0], block=96))
     tiles = A.shape[1]
@@ -24,8 +24,9 @@ def ring(A, Out, *, release):
     if warp == 0:
         if lane == 0:
             for stage in range(STAGES):
-                T.ptx["mbarrier.init.shared::cta.b64"](full.ptr(stage), 1)
-                T.ptx["mbarrier.init.shared::cta.b64"](empty.ptr(stage), 2)
+                T.ptx["mbarrier.init.shared::cta.b64"](full.ptr(stage), 2 if fault == "count" else 1)
+                if fault != "init":
+                    T.ptx["mbarrier.init.shared::cta.b64"](empty.ptr(stage), 2)
             T.ptx["fence.mbarrier_init.release.cluster"]()
     T.cuda.cta_sync()
     if warp == 0:
@@ -33,17 +34,21 @@ def ring(A, Out, *, release):
             for tile in range(tiles):
                 stage = tile % STAGES
                 T.cuda.mbarrier_wait(empty.ptr(stage), (tile // STAGES + 1) % 2)
-                T.ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full.ptr(stage), 512)
-                T.ptx[BULK](buffer.ptr(stage, 0), A.ptr(cta, tile, 0), 512, full.ptr(stage))
+                expected = 1024 if fault == "bytes" else 512
+                T.ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](full.ptr(stage), expected)
+                if tiled:
+                    T.cuda.tile.apply(T.ptx[BULK], buffer.sub[stage], A.sub[cta, tile], mbar=full.ptr(stage))
+                else:
+                    T.ptx[BULK](buffer.ptr(stage, 0), A.ptr(cta, tile, 0), 512, full.ptr(stage))
     else:
         for tile in range(tiles):
             stage = tile % STAGES
-            T.cuda.mbarrier_wait(full.ptr(stage), tile // STAGES % 2)
+            T.cuda.mbarrier_wait(full.ptr(stage), (tile // STAGES + (1 if fault == "parity" else 0)) % 2)
             for i in range(2):
                 at = 64 * (warp - 1) + 32 * i + lane
                 Out[cta, tile, at] = 2.0 * buffer[stage, at] + T.float32(tile)
             T.cuda.warp_sync()
-            if release:
+            if fault != "release":
                 if lane == 0:
                     T.ptx["mbarrier.arrive.shared::cta.b64"](empty.ptr(stage))
 
@@ -53,29 +58,58 @@ def check(a: torch.Tensor, out: torch.Tensor) -> None:
     assert_same_bits(2.0 * a + index[None, :, None], out)
 
 
-def test_the_ring_is_right(device, run):
-    a = torch.randint(-64, 64, (3, 7, 128)).float().to(device)
+@pytest.mark.parametrize("tiled", [False, True])
+def test_the_ring_is_right(device, run, tiled):
+    a = torch.randint(-64, 64, (3, 10, 128)).float().to(device)
     out = torch.full_like(a, float("nan"))
-    run(ring, a, out, release=True)
+    run(ring, a, out, tiled=tiled)
     check(a, out)
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_the_ring_is_right_in_any_order_of_warps(seed):
-    a = torch.randint(-64, 64, (2, 5, 128)).float()
+    a = torch.randint(-64, 64, (2, 8, 128)).float()
     out = torch.full_like(a, float("nan"))
-    ring.simulate(a, out, release=True, seed=seed)
+    ring.simulate(a, out, seed=seed)
     check(a, out)
 
 
-def test_a_stage_that_is_never_released_is_a_deadlock():
-    a = torch.ones(1, 5, 128)
+STUCK = {
+    "release": ("T.cuda.mbarrier_wait(empty.ptr(stage)", "the phase of parity 1 of empty[0]"),
+    "bytes": ("T.cuda.mbarrier_wait(full.ptr(stage)", "the phase of parity 0 of full[0]"),
+    "count": ("T.cuda.mbarrier_wait(full.ptr(stage)", "the phase of parity 0 of full[0]"),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("fault", STUCK)
+def test_a_barrier_that_never_completes_is_a_deadlock(fault, seed):
+    a = torch.ones(1, 8, 128)
     out = torch.zeros_like(a)
     with pytest.raises(SimulationError) as caught:
-        ring(a, out, release=False)
-    assert "deadlock" in str(caught.value)
-    assert "T.cuda.mbarrier_wait(empty.ptr(stage)" in str(caught.value)
+        ring.simulate(a, out, fault=fault, seed=seed)
+    line, _ = STUCK[fault]
+    assert caught.value.findings[0].message.startswith("deadlock")
+    assert any(line in frame.text for finding in caught.value.findings for frame in finding.loc.frames), caught.value
     assert not out.any()
+
+
+def test_a_wait_for_the_wrong_phase_reads_too_early():
+    a = torch.ones(1, 8, 128)
+    with pytest.raises(SimulationError) as caught:
+        ring(a, torch.zeros_like(a), fault="parity")
+    finding = caught.value.findings[0]
+    assert "unwritten" in finding.message or "pending" in finding.message
+    assert finding.loc.frames[-1].text.strip().startswith("Out[cta, tile, at] = 2.0 * buffer[stage, at]")
+
+
+def test_a_barrier_that_nobody_initialised():
+    a = torch.ones(1, 8, 128)
+    with pytest.raises(SimulationError) as caught:
+        ring(a, torch.zeros_like(a), fault="init")
+    finding = caught.value.findings[0]
+    assert "empty" in finding.message
+    assert finding.loc.frames[-1].text.strip().startswith("T.cuda.mbarrier_wait(empty.ptr(stage)")
 
 
 @warpjit
