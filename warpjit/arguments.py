@@ -70,8 +70,8 @@ def _current_device() -> int:
 
 
 def current_stream(device: int) -> int:
-    """The handle of torch's current stream. (`torch.cuda.current_stream().cuda_stream` says the same in 50 "
-    "times the time.)"""
+    """The handle of torch's current stream. `torch.cuda.current_stream().cuda_stream` says the same in 50 times the
+    time."""
     return int(torch_module()._C._cuda_getCurrentRawStream(device))
 
 

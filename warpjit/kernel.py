@@ -1,4 +1,4 @@
-"""The decorator and the call: from a Python function and arguments to a result, the stages in order.
+"""A kernel and its call: from a Python function and arguments to a result, the stages in order.
 
 `Kernel.program` is the one function that lists the stages. What each does stands in the folder of its name.
 """

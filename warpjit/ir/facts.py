@@ -82,15 +82,6 @@ class Facts:
         multiple = math.lcm(self.multiple, other.multiple)
         return Facts(lo, hi, multiple, min(self.uniformity, other.uniformity))
 
-    def implies(self, other: Facts) -> bool:
-        """Whether all that `other` says follows from this."""
-        return (
-            (other.lo is None or (self.lo is not None and self.lo >= other.lo))
-            and (other.hi is None or (self.hi is not None and self.hi <= other.hi))
-            and (self.multiple % other.multiple == 0 if other.multiple else self.multiple == 0)
-            and self.uniformity <= other.uniformity
-        )
-
 
 def of_constant(value: int) -> Facts:
     return Facts(value, value, abs(value), Uniformity.STATIC)

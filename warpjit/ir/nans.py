@@ -36,11 +36,6 @@ class FloatFormat:
         return (1 << self.exponent - 1) - 1
 
     @property
-    def lowest_exponent(self) -> int:
-        """The exponent of the smallest normal number, which subnormals share."""
-        return 1 - self.bias
-
-    @property
     def exponent_mask(self) -> int:
         """The exponent field's bits in place, which are infinity's where the format has one."""
         return (1 << self.exponent) - 1 << self.fraction

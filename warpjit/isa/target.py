@@ -20,12 +20,8 @@ PTX_VERSION = (9, 0)
 
 MAX_THREADS = 1024
 """Threads a block may have."""
-MAX_BLOCK = (1024, 1024, 64)
-"""Threads a block may have along x, y and z."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks a grid may have along x, y and z."""
-MAX_REGISTERS_PER_THREAD = 255
-REGISTERS_PER_SM = 65536
 DEFAULT_SHARED = 48 * 1024
 """Bytes of shared memory that a block may have without opting in to more."""
 PORTABLE_CLUSTER = 8

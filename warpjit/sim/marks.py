@@ -15,7 +15,6 @@ import numpy.typing as npt
 from warpjit.errors import NOWHERE, Loc, Note
 
 Array: TypeAlias = npt.NDArray[Any]
-MARK: TypeAlias = np.uint16
 
 
 @dataclass(frozen=True)

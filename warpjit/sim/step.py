@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Loc
-from warpjit.ir.nodes import Address, Atom, Const, Fragment, Local, Op, OperandValue, Registers, Slot, Tile
+from warpjit.ir.nodes import Address, Atom, Const, Fragment, Op, OperandValue, Registers, Slot, Tile
 from warpjit.isa.row import CompleteBytes, Kind, Mode, Operand, Row
 from warpjit.sim.findings import LANES
 
@@ -266,8 +266,3 @@ def _wave(bound: list[Bound], issues: tuple[int, ...]) -> Wave:
         else:
             picks.append(None)
     return Wave(issues, picks)
-
-
-def local_of(atom: Atom) -> Local | None:
-    """The local that an atom is, if it is one."""
-    return atom if isinstance(atom, Local) else None
