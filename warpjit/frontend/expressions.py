@@ -115,6 +115,8 @@ def _unary_op(tracer: Tracer, node: ast.UnaryOp) -> Value:
         return _not(tracer, node)
     name, function = UNARY[type(node.op)]
     value = tracer.evaluate(node.operand)
+    if isinstance(value, TensorValue | Pointer):
+        raise TraceError(f"{name} of a tensor: operations work on elements, read them with an index")
     if not isinstance(value, Scalar):
         return python(function, value)
     return value if name == "pos" else arithmetic.unary(tracer.builder, name, value)

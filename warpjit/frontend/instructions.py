@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warpjit.errors import TraceError
 from warpjit.frontend import memory
+from warpjit.frontend.addresses import static_int
 from warpjit.frontend.calls import INTRINSICS
 from warpjit.frontend.intrinsics import registers_tensor
+from warpjit.frontend.literals import describe
 from warpjit.frontend.raw import raw
 from warpjit.frontend.tiles import apply
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
 from warpjit.ir.nodes import Registers
 from warpjit.isa.operands import operand_layout, operand_shape
+from warpjit.isa.row import Row
 from warpjit.isa.table import lookup
 from warpjit.layout import S, TileLayout
 
@@ -30,7 +34,12 @@ def fragments(
 ) -> TensorValue:
     tracer.require_device("T.cuda.fragments")
     row = lookup(instruction) if isinstance(instruction, str) else instruction
-    repeats = {"M": M, "N": N, "K": K, "batch": tuple(batch)}
+    if not isinstance(row, Row):
+        raise TraceError(f'T.cuda.fragments: expected an instruction, T.ptx["..."], but got {describe(instruction)}')
+    if not isinstance(batch, tuple | list):
+        raise TraceError(f"T.cuda.fragments: expected batch to be a tuple but got {describe(batch)}")
+    sizes = tuple(static_int(extent, "an extent of batch") for extent in batch)
+    repeats = {name: static_int(value, name) for name, value in (("M", M), ("N", N), ("K", K))} | {"batch": sizes}
     shape = operand_shape(row, operand, **repeats)
     layout = operand_layout(row, operand, **repeats)
     dtype = row.operand(operand).dtype

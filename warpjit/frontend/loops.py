@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic, static_int
+from warpjit.frontend.builder import Builder
 from warpjit.frontend.carried import leave, settle
 from warpjit.frontend.liveness import Liveness
 from warpjit.frontend.targets import assign
@@ -51,7 +52,7 @@ class Unrolled:
 
 def runtime_range(tracer: Tracer, args: Sequence[Value]) -> Range | range:
     """`range(...)` with at least one device value."""
-    values = [value if isinstance(value, Scalar) else int(value) for value in args]
+    values = [value if isinstance(value, Scalar) else static_int(value, "an argument of range") for value in args]
     if not 1 <= len(values) <= 3:
         raise TraceError(f"range takes one to three integers but got {len(values)}")
     for value in values:
@@ -188,6 +189,9 @@ def _count(tracer: Tracer, items: Range) -> Counted:
     end = stop.facts.hi if items.step > 0 else stop.facts.lo
     if end is not None and (end + items.step - 1 <= last if items.step > 0 else end + items.step + 1 >= last):
         return Counted(start, stop, items.step)
+    zero = builder.integer(dtypes.int64, Linear())
+    if start.dtype.bits == 64:
+        return Counted(zero, _wide_trips(builder, start, stop, items.step), 1, start, items.step)
     wide = [arithmetic.convert(builder, value, dtypes.int64) for value in (start, stop)]
     span = arithmetic.binary(builder, "sub", wide[1], wide[0])
     trips = arithmetic.binary(
@@ -198,8 +202,17 @@ def _count(tracer: Tracer, items: Range) -> Counted:
         else arithmetic.ceiling_division(builder, arithmetic.binary(builder, "sub", 0, span), -items.step),
         0,
     )
-    zero = builder.integer(dtypes.int64, Linear())
     return Counted(zero, trips, 1, start, items.step)
+
+
+def _wide_trips(builder: Builder, start: Scalar, stop: Scalar, step: int) -> Scalar:
+    """The iterations of a range of 64-bit integers: their difference may need all 64 bits."""
+    low, high = (start, stop) if step > 0 else (stop, start)
+    first, last = (arithmetic.convert(builder, value, dtypes.uint64) for value in (low, high))
+    before_last = arithmetic.binary(builder, "sub", arithmetic.binary(builder, "sub", last, first), 1)
+    trips = arithmetic.binary(builder, "add", arithmetic.binary(builder, "floordiv", before_last, abs(step)), 1)
+    some = arithmetic.compare(builder, "lt", low, high)
+    return arithmetic.select(builder, some, arithmetic.convert(builder, trips, dtypes.int64), 0)
 
 
 def _variable_facts(counted: Counted) -> Facts:

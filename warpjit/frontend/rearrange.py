@@ -12,7 +12,7 @@ from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import Index, shown, static_int
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.values import Scalar, TensorValue, Value
+from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
 
 _TOKEN = re.compile(r"\s*(\(|\)|->|[A-Za-z_]\w*|\d+)")
 
@@ -160,6 +160,7 @@ def _rearranged_strides(
 def _merged(
     builder: Builder, tensor: TensorValue, names: list[str], extents: dict[str, Index], strides: dict[str, Index]
 ) -> tuple[Index, Index]:
+    names = [name for name in names if extents[name] != 1]  # the stride of a single element is never taken
     if not names:
         return 1, 0
     extent, stride = extents[names[-1]], strides[names[-1]]
@@ -180,7 +181,7 @@ def _multiply(builder: Builder, a: Index, b: Index) -> Index:
 
 def _same(a: Index, b: Index) -> bool:
     if isinstance(a, Scalar) and isinstance(b, Scalar):
-        return a.linear is not None and b.linear is not None and not a.linear.plus(b.linear, -1).terms
+        return a.linear is not None and b.linear is not None and a.linear.plus(b.linear, -1) == Linear()
     return not isinstance(a, Scalar) and a == b
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, offset_multiple, static_int
+from warpjit.frontend.addresses import Index, address, offset_multiple, static_int, tile_of
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.copies import apply_copy, copies_chunks
 from warpjit.frontend.intrinsics import lane_id, warp_id
@@ -107,10 +107,11 @@ def _fragment(application: Application, operand: Operand, tensor: TensorValue) -
     layout = tensor.layout
     start = static_int(tensor.offset, "the offset of a view")
     if start:
-        assert isinstance(layout, TileLayout)
-        offset: dict[Axis | str, int] = dict(layout.offset.items())
-        offset[m] = layout.offset.get(m, 0) + start
-        layout = TileLayout.from_iters(layout.shard, layout.replica, offset)
+        tile = tile_of(layout)
+        offset: dict[Axis | str, int] = dict(tile.offset.items())
+        offset[m] = tile.offset.get(m, 0) + start
+        moved = TileLayout.from_iters(tile.shard, tile.replica, offset)
+        layout = replace(layout, tile_layout=moved) if isinstance(layout, ComposeLayout) else moved
     shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
     placement = prove(application.row, operand.name, layout, shape, tensor.dtype, tensor.base.count, application.group)
     return Issues(operand, tensor, placement.repeats, placement.slots)

@@ -151,6 +151,11 @@ def _placed(tensor: TensorValue, shape: tuple[int, ...], layout: Any) -> TensorV
         )
     room, what = _room(tensor)
     start = static_int(tensor.offset, "the offset of a view") + tile_of(tensor.layout).offset.get(m, 0)
+    if isinstance(layout, ComposeLayout) and start % layout.period:
+        raise TraceError(
+            f"view(layout={layout!r}) of {tensor.name}: it starts at element {start}, within a period of the swizzle "
+            f"({layout.period} elements)"
+        )
     if start + layout.span("m") > start + room:
         raise TraceError(
             f"view(layout={layout!r}) of {tensor.name} reaches {what} {layout.span('m') - 1}, but there are {room}"
