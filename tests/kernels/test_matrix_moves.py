@@ -1,8 +1,12 @@
-"""ldmatrix and stmatrix in every form, for every swizzle and scope: what one writes the other reads, and where each
-register goes is the manual's formula."""
+"""ldmatrix and stmatrix in every form, on plain and swizzled tiles: each register is where the manual's formula says.
+
+Each of the 48 kernels moves all matrices of every warp's rows, once for each scope (warp, warpgroup, cta) and each type
+(float16 as 32-bit words, bfloat16 as elements). The other way is plain loads and stores.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from both import assert_same_bits
@@ -10,120 +14,123 @@ from both import assert_same_bits
 from warpjit import T, warpjit
 from warpjit.layout import S, SwizzleMode, TileLayout, laneid, mma_shared_layout, warpid, wid_in_wg
 
-WARPS = {"warp": 1, "warpgroup": 4, "cta": 2}
-MODES = (SwizzleMode.NONE, SwizzleMode.B32, SwizzleMode.B64, SwizzleMode.B128)
+SCOPES = ("warp", "warpgroup", "cta")
+WARPS, ROWS, COLUMNS = 8, 16, 64  # of each warp's tile
+MATRICES = ROWS * COLUMNS // 64
+LAUNCH = T.cuda.LaunchConfig(grid=1, block=32 * WARPS)
 
 
-def columns(mode: SwizzleMode) -> int:
-    """16-bit columns of a swizzle's atom; without one four chunks of eight."""
-    return max(mode.row_bytes // 2, 32) if mode else 32
+def shared_tile(dtype, mode):
+    """The tiles of all warps, one below the other."""
+    shape = (WARPS * ROWS, COLUMNS)
+    return T.alloc_shared(shape, dtype, layout=mma_shared_layout(dtype, mode, shape) if mode else "default")
 
 
-def shared_tile(shape, dtype, mode):
-    """A shared tensor (warps * 32, columns) under a swizzle, or in rows."""
-    layout = mma_shared_layout(dtype, mode, shape) if mode else "default"
-    return T.alloc_shared(shape, dtype, layout=layout)
+def matrices(tile, num, scope):
+    """(*group, issues, num, row, word or element): the 8 x 8 matrices, those of a chunk of 8 columns together."""
+    words = tile.view("uint32") if str(tile.dtype) == "T.float16" else tile
+    order = "(warp group row) (chunk word) -> warp (chunk group) row word"
+    every = words.rearrange(order, warp=WARPS, row=8, chunk=COLUMNS // 8)
+    atom = (MATRICES // num, num, 8, every.shape[3])
+    if scope == "cta":
+        return every.view(WARPS, *atom)
+    if scope == "warpgroup":
+        return every.view(WARPS // 4, 4, *atom).sub[T.cuda.warp_id() // 4]
+    return every.sub[T.cuda.warp_id()].view(*atom)
 
 
-def matrices(tile, warps: int, num: int, scope: str):
-    """The first `num` 8 x 8 matrices of each warp's 32 rows: chunk 0 of row groups 0 to num - 1."""
-    words = tile.view("uint32")
-    split = words.rearrange("(warp group row) (chunk word) -> warp chunk group row word", warp=warps, row=8, word=4)
-    box = split.sub[:, 1, 0:num, :, :] if scope != "warp" else split.sub[0, 1, 0:num, :, :]
-    return box
-
-
-@warpjit
-def load_matrices(A, Out, *, dtype, mode, num, trans, scope, warps):
-    """Out[warp, lane, register] = what ldmatrix gives."""
-    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32 * warps))
-    rows, width = A.shape
-    thread = T.cuda.thread_idx()
-    tile = shared_tile((rows, width), dtype, mode)
-    for q in range(rows * width // (32 * warps)):
-        index = thread + 32 * warps * q
-        tile[index // width, index % width] = A[index // width, index % width]
-    T.cuda.cta_sync()
-    instruction = T.ptx[f"ldmatrix.sync.aligned.m8n8.x{num}{'.trans' if trans else ''}.shared.b16"]
-    registers = T.alloc_local((num,), "uint32")
-    group = {"warp": (), "warpgroup": (4,), "cta": (warps,)}[scope]
-    view = registers.view(*group, num, 8, 4, layout=fragment_layout(scope, warps, num))
-    T.cuda.tile.apply(instruction, view, matrices(tile, warps, num, scope), scope=scope)
-    for r in range(num):
-        Out[T.cuda.warp_id(), T.cuda.lane_id(), r] = registers[r]
+def fragments(registers, num, scope):
+    """The same axes over registers: matrix i of issue j is register num · j + i."""
+    group = {"warp": (), "warpgroup": (4,), "cta": (WARPS,)}[scope]
+    axis = {"warp": (), "warpgroup": (1 @ wid_in_wg,), "cta": (1 @ warpid,)}[scope]
+    if str(registers.dtype) == "T.uint32":
+        layout = TileLayout(S[(*group, MATRICES // num, num, 8, 4) : (*axis, num, 1, 4 @ laneid, 1 @ laneid)])
+        return registers.view(*group, MATRICES // num, num, 8, 4, layout=layout)
+    strides = (*axis, 2 * num, 2, 4 @ laneid, 1 @ laneid, 1)
+    layout = TileLayout(S[(*group, MATRICES // num, num, 8, 4, 2) : strides])
+    return registers.view(*group, MATRICES // num, num, 8, 8, layout=layout)
 
 
 @warpjit
-def store_matrices(In, Out, *, dtype, mode, num, trans, scope, warps):
-    """stmatrix of In[warp, lane, register] into a tile of zeros, which is then written to Out."""
-    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32 * warps))
-    rows, width = Out.shape
-    thread = T.cuda.thread_idx()
-    tile = shared_tile((rows, width), dtype, mode)
-    for q in range(rows * width // (32 * warps)):
-        index = thread + 32 * warps * q
-        tile[index // width, index % width] = 0.0
-    T.cuda.cta_sync()
-    registers = T.alloc_local((num,), "uint32")
-    for r in range(num):
-        registers[r] = In[T.cuda.warp_id(), T.cuda.lane_id(), r]
-    instruction = T.ptx[f"stmatrix.sync.aligned.m8n8.x{num}{'.trans' if trans else ''}.shared.b16"]
-    group = {"warp": (), "warpgroup": (4,), "cta": (warps,)}[scope]
-    view = registers.view(*group, num, 8, 4, layout=fragment_layout(scope, warps, num))
-    T.cuda.tile.apply(instruction, matrices(tile, warps, num, scope), view, scope=scope)
-    T.cuda.cta_sync()
-    for q in range(rows * width // (32 * warps)):
-        index = thread + 32 * warps * q
-        Out[index // width, index % width] = tile[index // width, index % width]
+def load_matrices(half, brain, Out, *, opcode, mode, num):
+    """Out[type, scope, warp, lane, register] = what ldmatrix reads."""
+    T.device_entry(launch=LAUNCH)
+    thread, warp, lane = T.cuda.thread_idx(), T.cuda.warp_id(), T.cuda.lane_id()
+    for kind, source in enumerate((half, brain)):
+        tile = shared_tile(source.dtype, mode)
+        for q in range(WARPS * ROWS * COLUMNS // (32 * WARPS)):
+            index = thread + 32 * WARPS * q
+            tile[index // COLUMNS, index % COLUMNS] = source[index // COLUMNS, index % COLUMNS]
+        T.cuda.cta_sync()
+        for index, scope in enumerate(SCOPES):
+            registers = T.alloc_local((MATRICES,), "uint32")
+            view = registers if kind == 0 else registers.view("bfloat16")
+            T.cuda.tile.apply(T.ptx[opcode], fragments(view, num, scope), matrices(tile, num, scope), scope=scope)
+            for r in range(MATRICES):
+                Out[kind, index, warp, lane, r] = registers[r]
 
 
-def fragment_layout(scope: str, warps: int, num: int):
-    atom = S[(num, 8, 4) : (1, 4 @ laneid, 1 @ laneid)]
-    if scope == "warp":
-        return TileLayout(atom)
-    axis, extent = (wid_in_wg, 4) if scope == "warpgroup" else (warpid, warps)
-    return TileLayout(S[(extent, num, 8, 4) : (1 @ axis, 1, 4 @ laneid, 1 @ laneid)])
+@warpjit
+def store_matrices(In, half, brain, *, opcode, mode, num):
+    """stmatrix of In[warp, lane, register] into a tile, which is then written to half[scope] and brain[scope]."""
+    T.device_entry(launch=LAUNCH)
+    thread, warp, lane = T.cuda.thread_idx(), T.cuda.warp_id(), T.cuda.lane_id()
+    registers = T.alloc_local((MATRICES,), "uint32")
+    for r in range(MATRICES):
+        registers[r] = In[warp, lane, r]
+    for kind, target in enumerate((half, brain)):
+        view = registers if kind == 0 else registers.view("bfloat16")
+        for index, scope in enumerate(SCOPES):
+            tile = shared_tile(target.dtype, mode)
+            T.cuda.tile.apply(T.ptx[opcode], matrices(tile, num, scope), fragments(view, num, scope), scope=scope)
+            T.cuda.cta_sync()
+            for q in range(WARPS * ROWS * COLUMNS // (32 * WARPS)):
+                place = thread + 32 * WARPS * q
+                target[index, place // COLUMNS, place % COLUMNS] = tile[place // COLUMNS, place % COLUMNS]
 
 
-def fragments_of(tile: torch.Tensor, warps: int, num: int, trans: bool) -> torch.Tensor:
-    """(warps, 32, num) words: register `i` of lane l is row l // 4, columns 2 (l % 4) and the next, of matrix i
-    (PTX manual, ldmatrix), which is transposed first for .trans. Matrix i is rows 8 i …, columns 8 to 15."""
-    words = torch.empty((warps, 32, num), dtype=torch.int32)
-    raw = tile.cpu().view(torch.int16).to(torch.int32) & 0xFFFF
-    for warp in range(warps):
-        for i in range(num):
-            matrix = raw[32 * warp + 8 * i : 32 * warp + 8 * i + 8, 8:16]
-            matrix = matrix.T if trans else matrix
-            for lane in range(32):
-                low, high = matrix[lane // 4, 2 * (lane % 4)], matrix[lane // 4, 2 * (lane % 4) + 1]
-                words[warp, lane, i] = low | (high << 16)
-    return words
+def lane_map(tile: torch.Tensor, trans: bool) -> torch.Tensor:
+    """(WARPS, 32, MATRICES) words of a (WARPS · ROWS, COLUMNS) tile: register i of lane l holds row l // 4, columns
+    2 (l % 4) and the next, of matrix i, which .trans transposes (PTX manual, ldmatrix). Low half first."""
+    codes = tile.contiguous().cpu().view(torch.int16).numpy().view(np.uint16).astype(np.uint32)
+    words = np.empty((WARPS, 32, MATRICES), np.uint32)
+    for warp in range(WARPS):
+        for i in range(MATRICES):
+            chunk, group = divmod(i, ROWS // 8)
+            top = ROWS * warp + 8 * group
+            matrix = codes[top : top + 8, 8 * chunk : 8 * chunk + 8]
+            pairs = (matrix.T if trans else matrix).reshape(32, 2)
+            words[warp, :, i] = pairs[:, 0] | pairs[:, 1] << 16
+    return torch.from_numpy(words.view(np.int32))
 
 
-CASES = [(num, trans, mode) for num in (1, 2, 4) for trans in (False, True) for mode in MODES]
+def codes(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Any bit pattern at all: nothing may look at the values."""
+    return torch.randint(-(2**15), 2**15, shape, dtype=torch.int16).view(dtype).to(device)
 
 
-@pytest.mark.parametrize("scope", ["warp", "warpgroup", "cta"])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_ldmatrix_reads_what_the_manual_says(device, run, dtype, scope):
-    warps = WARPS[scope]
-    for num, trans, mode in CASES:
-        tile = torch.randn(32 * warps, columns(mode)).to(getattr(torch, dtype)).to(device)
-        out = torch.full((warps, 32, num), -1, dtype=torch.int32, device=device)
-        run(load_matrices, tile, out, dtype=dtype, mode=mode, num=num, trans=trans, scope=scope, warps=warps)
-        assert_same_bits(fragments_of(tile, warps, num, trans), out)
+@pytest.mark.parametrize("mode", [0, 32, 64, 128])
+@pytest.mark.parametrize("trans", ["", ".trans"])
+@pytest.mark.parametrize("num", [1, 2, 4])
+def test_ldmatrix_reads_what_the_manual_says(device, run, num, trans, mode):
+    opcode = f"ldmatrix.sync.aligned.m8n8.x{num}{trans}.shared.b16"
+    tiles = [codes((WARPS * ROWS, COLUMNS), dtype, device) for dtype in (torch.float16, torch.bfloat16)]
+    out = torch.full((2, len(SCOPES), WARPS, 32, MATRICES), -1, dtype=torch.int32, device=device)
+    run(load_matrices, *tiles, out, opcode=opcode, mode=SwizzleMode(mode), num=num)
+    for kind, tile in enumerate(tiles):
+        for scope in range(len(SCOPES)):
+            assert_same_bits(lane_map(tile, bool(trans)), out[kind, scope])
 
 
-@pytest.mark.parametrize("scope", ["warp", "warpgroup", "cta"])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_stmatrix_writes_what_ldmatrix_reads(device, run, dtype, scope):
-    warps = WARPS[scope]
-    for num, trans, mode in CASES:
-        words = torch.randint(-(2**31), 2**31 - 1, (warps, 32, num), dtype=torch.int32).to(device)
-        out = torch.full((32 * warps, columns(mode)), float("nan"), dtype=getattr(torch, dtype), device=device)
-        run(store_matrices, words, out, dtype=dtype, mode=mode, num=num, trans=trans, scope=scope, warps=warps)
-        assert_same_bits(words.cpu(), fragments_of(out, warps, num, trans))
-        outside = out.cpu().clone().view(torch.int16)
-        for warp in range(warps):
-            outside[32 * warp : 32 * warp + 8 * num, 8:16] = 0
-        assert not outside.any()
+@pytest.mark.parametrize("mode", [0, 32, 64, 128])
+@pytest.mark.parametrize("trans", ["", ".trans"])
+@pytest.mark.parametrize("num", [1, 2, 4])
+def test_stmatrix_writes_what_the_manual_says(device, run, num, trans, mode):
+    opcode = f"stmatrix.sync.aligned.m8n8.x{num}{trans}.shared.b16"
+    words = torch.randint(-(2**31), 2**31 - 1, (WARPS, 32, MATRICES), dtype=torch.int32).to(device)
+    shape = (len(SCOPES), WARPS * ROWS, COLUMNS)
+    outs = [torch.full(shape, float("nan"), dtype=d, device=device) for d in (torch.float16, torch.bfloat16)]
+    run(store_matrices, words, *outs, opcode=opcode, mode=SwizzleMode(mode), num=num)
+    for out in outs:
+        for tile in out:
+            assert_same_bits(words, lane_map(tile, bool(trans)))

@@ -15,7 +15,6 @@ from typing import Any
 
 from warpjit.errors import TraceError, WarpjitError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import static_int
 from warpjit.frontend.captures import MISSING, note_function, note_reads
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
@@ -231,7 +230,7 @@ def _run(tracer: Tracer, scope: Scope, name: str, arguments: dict[str, Value]) -
     outer, terminated, loc = tracer.scope, tracer.terminated, tracer.builder.loc
     scope.names.update(arguments)
     tracer.scope, tracer.terminated = scope, False
-    failed = len(tracer.findings)
+    failed = tracer.failures
     try:
         if isinstance(scope.node, ast.Lambda):
             scope.result = tracer.evaluate(scope.node.body)
@@ -239,7 +238,7 @@ def _run(tracer: Tracer, scope: Scope, name: str, arguments: dict[str, Value]) -
             tracer.execute(scope.node.body)
     finally:
         tracer.scope, tracer.terminated, tracer.builder.loc = outer, terminated, loc
-    if len(tracer.findings) > failed:
+    if tracer.failures > failed:
         raise Poisoned
     return None if scope.result is MISSING else scope.result
 
@@ -275,7 +274,7 @@ def _length(tracer: Tracer, value: Value) -> Value:
 
 
 def _is_instance(tracer: Tracer, value: Value, kind: Any) -> Value:
-    return isinstance(value, kind)
+    return _python(isinstance, [value, kind], {})
 
 
 def _sum(tracer: Tracer, items: Value, start: Value = 0) -> Value:
@@ -301,10 +300,6 @@ def _sequence(function: Callable[..., Any]) -> Callable[..., Value]:
     return run
 
 
-def _range(tracer: Tracer, *args: Value) -> Value:
-    return range(*(static_int(arg, "an argument of range") for arg in args))
-
-
 BUILTINS: dict[Any, Callable[..., Value]] = {
     min: _extreme("min"),
     max: _extreme("max"),
@@ -315,7 +310,6 @@ BUILTINS: dict[Any, Callable[..., Value]] = {
     len: _length,
     isinstance: _is_instance,
     sum: _sum,
-    range: _range,
     zip: _sequence(zip),
     enumerate: _sequence(enumerate),
     reversed: _sequence(reversed),

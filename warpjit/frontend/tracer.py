@@ -111,6 +111,7 @@ class Tracer:
         self.settings = settings
         self.captures = captures
         self.findings: list[Finding] = []
+        self.failures = 0  # statements that were given up, also those whose mistake is known already
         self.shared: list[SharedBuffer] = []
         self.launch: Launch | None = None
         self.sizes: dict[str, Scalar | int] = {}
@@ -200,6 +201,7 @@ class Tracer:
     def fail(self, finding: Finding | None, statement: ast.stmt, depth: int) -> None:
         """Note what is wrong, and poison the names that the statement would have bound."""
         del self.builder.blocks[depth:]
+        self.failures += 1
         if finding is not None and finding not in self.findings:
             self.findings.append(finding)
         for name in self.scope.liveness.assigned([statement]):

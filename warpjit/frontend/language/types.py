@@ -22,6 +22,11 @@ class ScalarType:
 
     dtype: DType
 
+    @property
+    def bits(self) -> int:
+        """The width of a value."""
+        return self.dtype.bits
+
     def __call__(self, value: Any) -> Any:
         raise TraceError(f"T.{self.dtype.name}(...) means something only inside a function decorated with @warpjit")
 
