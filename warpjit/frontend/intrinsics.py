@@ -90,7 +90,7 @@ def device_entry(tracer: Tracer, *, launch: Value, attributes: Value = None) -> 
 
 def _axis(axis: Value) -> int:
     if axis not in ("x", "y", "z"):
-        raise TraceError(f'expected an axis "x", "y" or "z" but got {axis!r}')
+        raise TraceError(f'expected an axis "x", "y" or "z" but got {arithmetic.describe(axis)}')
     return "xyz".index(axis)
 
 
