@@ -95,6 +95,27 @@ def negated_tensor(Out: T.Tensor((4,), "int32")):
     Out[0] = -Out
 
 
+@warpjit.warpjit
+def store_of(Out: T.Tensor((4,), "int32"), *, dtype):
+    T.device_entry(launch=ONE)
+    shared = T.alloc_shared((8,), dtype)
+    shared[0] = 1
+
+
+@warpjit.warpjit
+def load_of(Out: T.Tensor((4,), "int32"), *, dtype):
+    T.device_entry(launch=ONE)
+    shared = T.alloc_shared((8,), dtype)
+    Out[0] = shared[0]
+
+
+@warpjit.warpjit
+def comparison_of(Out: T.Tensor((4,), "int32"), *, dtype):
+    T.device_entry(launch=ONE)
+    shared = T.alloc_shared((8,), dtype)
+    Out[0] = shared[0] < shared[1]
+
+
 REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], int, str]] = [
     (start_of_range, (3,), {"start": 2.5}, 3, "an argument of range: expected an int but got float 2.5"),
     (start_of_range, (3,), {"start": None}, 3, "an argument of range: expected an int but got None"),
@@ -108,6 +129,16 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], int, str]] = [
         'T.cuda.fragments: expected an instruction, T.ptx["..."], but got int 3',
     ),
     (axis_of_thread, (3,), {}, 3, 'expected an axis "x", "y" or "z" but got a scalar of type int32'),
+    (store_of, (), {"dtype": "int4"}, 4, "an element of shared is a int4, less than a byte: view the tensor as uint8"),
+    (load_of, (), {"dtype": "uint4"}, 4, "an element of shared is a uint4, less than a byte: view the tensor as uint8"),
+    (
+        load_of,
+        (),
+        {"dtype": "float8_e4m3fn"},
+        4,
+        "float8_e4m3fn is not converted to int32: no instruction of the table does",
+    ),
+    (comparison_of, (), {"dtype": "float8_e5m2"}, 4, "lt is not defined for float8_e5m2"),
     (negated_tensor, (), {}, 3, "neg of a tensor: operations work on elements, read them with an index"),
 ]
 

@@ -100,7 +100,9 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
         facts = Facts(0, 1, 1, scalar.uniformity)
     else:
         facts = fact.of_type(dtype, scalar.uniformity)
-    row = CONVERT[dtype.name, scalar.dtype.name]
+    row = CONVERT.get((dtype.name, scalar.dtype.name))
+    if row is None:
+        raise TraceError(f"{scalar.dtype} is not converted to {dtype}: no instruction of the table does")
     return builder.operate(row, (builder.atom(scalar),), facts, loops=scalar.loops)
 
 
@@ -329,7 +331,9 @@ def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
         return planned.compare(builder, op, a, b)
     left, right = common(builder, a, b, keep_bool=op in ("eq", "ne"))
     uniformity = max(left.uniformity, right.uniformity)
-    row = COMPARE[op, left.dtype.name]
+    row = COMPARE.get((op, left.dtype.name))
+    if row is None:
+        raise TraceError(f"{op} is not defined for {left.dtype}")
     operands = (builder.atom(left), builder.atom(right))
     result = builder.operate(row, operands, Facts(0, 1, 1, uniformity), loops=left.loops | right.loops)
     if not left.dtype.is_int:
@@ -367,6 +371,8 @@ def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
     dtype = meeting_type(a, b)
     left, right = (convert(builder, x, dtype) if isinstance(x, Scalar) else literal(builder, x, dtype) for x in (a, b))
     facts = left.facts.join(right.facts).at(condition.uniformity)
-    row = SELECT[left.dtype.name]
+    row = SELECT.get(left.dtype.name)
+    if row is None:
+        raise TraceError(f"a choice is not defined for {left.dtype}")
     operands = (builder.atom(condition), builder.atom(left), builder.atom(right))
     return builder.operate(row, operands, facts, loops=left.loops | right.loops | condition.loops)

@@ -52,7 +52,9 @@ def load(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) 
     if isinstance(tensor.base, Registers):
         return _read(builder, tensor, register(tensor, coordinates))
     place = address(builder, tensor, coordinates)
-    row = LOAD[tensor.space, tensor.dtype.name]
+    row = LOAD.get((tensor.space, tensor.dtype.name))
+    if row is None:
+        raise _no_element(tensor)
     facts = fact.of_type(tensor.dtype, _uniformity(builder, place))
     local = builder.local("v", tensor.dtype, facts)
     builder.issue(row, (local, place))
@@ -74,7 +76,14 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
         _write(builder, tensor, register(tensor, coordinates), scalar)
         return
     place = address(builder, tensor, coordinates)
-    builder.issue(STORE[tensor.space, tensor.dtype.name], (place, builder.atom(scalar)))
+    row = STORE.get((tensor.space, tensor.dtype.name))
+    if row is None:
+        raise _no_element(tensor)
+    builder.issue(row, (place, builder.atom(scalar)))
+
+
+def _no_element(tensor: TensorValue) -> TraceError:
+    return TraceError(f"an element of {tensor.name} is a {tensor.dtype}, less than a byte: view the tensor as uint8")
 
 
 def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> Pointer:
