@@ -39,9 +39,9 @@ def fragments(
     if not isinstance(batch, tuple | list):
         raise TraceError(f"T.cuda.fragments: expected batch to be a tuple but got {describe(batch)}")
     sizes = tuple(static_int(extent, "an extent of batch") for extent in batch)
-    repeats = {name: static_int(value, name) for name, value in (("M", M), ("N", N), ("K", K))} | {"batch": sizes}
-    shape = operand_shape(row, operand, **repeats)
-    layout = operand_layout(row, operand, **repeats)
+    m, n, k = (static_int(value, name) for name, value in (("M", M), ("N", N), ("K", K)))
+    shape = operand_shape(row, operand, M=m, N=n, K=k, batch=sizes)
+    layout = operand_layout(row, operand, M=m, N=n, K=k, batch=sizes)
     dtype = row.operand(operand).dtype
     assert dtype is not None
     tensor = registers_tensor(tracer, shape, dtype, layout, tracer.hint or operand)
