@@ -213,6 +213,27 @@ def test_illegal_operations_are_all_told():
     assert [name for name, _ in reported(kernel, FEW)] == ["barrier", "part"]
 
 
+def test_arguments_that_a_name_of_the_language_cannot_take():
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=GRID)
+        T.cdiv(1.5, 2)  #: fraction
+        T.fma(T.float32(1), x, 2.0)  #: tensor
+        T.unroll(3, 4, 0)  #: still
+        T.unroll()  #: nothing
+        T.unroll(1.5)  #: float
+        isinstance(x, 3)  #: kind
+
+    assert reported(kernel, FEW, FEW) == [
+        ("fraction", "T.cdiv: expected integers but got float 1.5"),
+        ("tensor", "T.fma: expected numbers but got the tensor x"),
+        ("still", "T.unroll: the step must not be 0"),
+        ("nothing", "T.unroll: expected an iterable, or one to three integers, but got 0"),
+        ("float", "an argument of T.unroll: expected an int but got float 1.5"),
+        ("kind", "TypeError: isinstance() arg 2 must be a type, a tuple of types, or a union"),
+    ]
+
+
 def test_attributes_and_methods_that_do_not_exist():
     @warpjit.jit
     def kernel(n: T.int32, x, out):

@@ -269,6 +269,9 @@ INTEGER: dict[str, Callable[[Builder, str, Scalar, Scalar], Scalar]] = {
 
 def ceiling_division(builder: Builder, a: Value, b: Value) -> Scalar:
     """⌈a / b⌉ for b > 0: (a + b − 1) // b where that cannot wrap, else a // b and one more if a rest is left."""
+    for value in (a, b):
+        if isinstance(value, float) or (isinstance(value, Scalar) and not value.dtype.is_int):
+            raise TraceError(f"T.cdiv: expected integers but got {describe(value)}")
     left, right = common(builder, a, b)
     if right.facts.hi is not None and right.facts.hi <= 0:
         raise TraceError("T.cdiv: expected a positive divisor")
@@ -309,6 +312,9 @@ def unary(builder: Builder, op: str, value: Scalar) -> Scalar:
 
 def fused_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Scalar:
     """a · b + c, rounded once."""
+    for value in (a, b, c):
+        if not isinstance(value, Scalar) and not is_number(value):
+            raise TraceError(f"T.fma: expected numbers but got {describe(value)}")
     operands = [x for x in (a, b, c) if isinstance(x, Scalar)]
     meeting = operands[0].dtype
     for operand in operands[1:]:

@@ -5,7 +5,7 @@ Names that stand for an instruction are in `instructions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -96,7 +96,6 @@ def _axis(axis: Value) -> int:
 
 def _register(tracer: Tracer, register: str, hint: str, top: int | None, uniformity: Uniformity) -> Scalar:
     """A special register of range 0 to top."""
-    tracer.require_device(f"T.cuda.{hint}")
     if top == 0:
         return tracer.builder.integer(dtypes.int32, Linear())
     return tracer.builder.special(register, hint, Facts(0, top, 1, uniformity))
@@ -222,9 +221,13 @@ def assume(tracer: Tracer, condition: Value) -> None:
 
 
 def unroll(tracer: Tracer, *args: Value) -> Unrolled:
-    if len(args) == 1 and not isinstance(args[0], int | Scalar):
+    if len(args) == 1 and isinstance(args[0], Iterable):
         return Unrolled(tuple(args[0]))
     numbers = [static_int(arg, "an argument of T.unroll") for arg in args]
+    if not 1 <= len(numbers) <= 3:
+        raise TraceError(f"T.unroll: expected an iterable, or one to three integers, but got {len(numbers)}")
+    if len(numbers) == 3 and numbers[2] == 0:
+        raise TraceError("T.unroll: the step must not be 0")
     return Unrolled(range(*numbers))
 
 
