@@ -1,6 +1,6 @@
 """Every environment variable that warpjit reads, in one place.
 
-`read()` takes a snapshot. Nothing else in the package looks at `os.environ`; the launch path never calls this.
+`read()` takes a snapshot. Nothing else in the package looks at `os.environ`; a launch on a GPU never calls this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Config:
     """A snapshot of the environment.
 
     cache_dir   WARPJIT_CACHE_DIR   where cubins are kept; None: the user's cache directory
-    target      WARPJIT_TARGET      architecture to verify and build for where no GPU decides, e.g. "sm_90a"
+    target      WARPJIT_TARGET      architecture that CPU calls are verified for, and built for without a GPU: "sm_90a"
     cpu         WARPJIT_CPU         "simulate" (default) or "error": refuse CPU tensors
     lineinfo    WARPJIT_LINEINFO    True ("1"): build with #line and -lineinfo, for profilers
     cuda_home   CUDA_HOME           the toolkit's root; None: ask `nvcc --dryrun`
