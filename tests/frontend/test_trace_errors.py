@@ -234,6 +234,18 @@ def test_arguments_that_a_name_of_the_language_cannot_take():
     ]
 
 
+def test_a_block_has_a_largest_extent_along_each_axis():
+    @warpjit.jit
+    def kernel(out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=(1, 1, 65)))  #: deep
+        out[0] = 1
+
+    assert reported(kernel, FEW)[0] == (
+        "deep",
+        "block (1, 1, 65): expected at most (1024, 1024, 64) threads along x, y and z",
+    )
+
+
 def test_attributes_and_methods_that_do_not_exist():
     @warpjit.jit
     def kernel(n: T.int32, x, out):

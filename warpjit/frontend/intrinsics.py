@@ -21,7 +21,7 @@ from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Allocate, Assume, Launch, Registers, SharedBuffer
-from warpjit.isa.target import MAX_THREADS
+from warpjit.isa.target import MAX_BLOCK, MAX_THREADS
 from warpjit.layout import ComposeLayout, S, TileLayout
 
 # ---- entry --------------------------------------------------------------------------------------------------
@@ -71,6 +71,8 @@ def device_entry(tracer: Tracer, *, launch: Value, attributes: Value = None) -> 
     block = _extents(launch.block, "block", _positive("block"))
     if block[0] * block[1] * block[2] > MAX_THREADS:
         raise TraceError(f"block {block} has {block[0] * block[1] * block[2]} threads: a CTA has at most {MAX_THREADS}")
+    if any(size > most for size, most in zip(block, MAX_BLOCK, strict=True)):
+        raise TraceError(f"block {block}: expected at most {MAX_BLOCK} threads along x, y and z")
     cluster = _extents(launch.cluster, "cluster", _positive("cluster"))
     grid = _extents(launch.grid, "grid", _grid(tracer))
     for size, part in zip(grid, cluster, strict=True):

@@ -20,6 +20,8 @@ PTX_VERSION = (9, 0)
 
 MAX_THREADS = 1024
 """Threads a block may have."""
+MAX_BLOCK = (1024, 1024, 64)
+"""Threads a block may have along x, y and z."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks a grid may have along x, y and z."""
 DEFAULT_SHARED = 48 * 1024
