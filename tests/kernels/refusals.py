@@ -1,4 +1,4 @@
-"""How tests look at what a kernel is refused for."""
+"""Mistaken kernels: what they are made of, and what they are refused for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from warpjit import TraceError, warpjit
+from warpjit import T, TraceError, warpjit
+
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+ONE_WARP = T.cuda.LaunchConfig(grid=1, block=32)
+
+
+def operands(fill: int | None = 0):
+    """Fragments of one instruction."""
+    mma = T.ptx[MMA]
+    return T.cuda.fragments(mma, "D"), T.cuda.fragments(mma, "A", fill=fill), T.cuda.fragments(mma, "B", fill=fill)
 
 
 def refused(body: Callable[..., Any], *, target: str = "sm_90a") -> list[tuple[str, str]]:

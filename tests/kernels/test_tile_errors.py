@@ -1,29 +1,28 @@
 """Every check of an instruction's operands: the whole sentence, at the line of the mistake, several in one report."""
 
 # Names in kernels that are refused are never used.
-# ruff: noqa: F841, RUF059, B023
+# ruff: noqa: F841, RUF059
 
 from __future__ import annotations
 
+import pytest
 import torch
-from refusals import refused
+from refusals import MMA, ONE_WARP, operands, refused
 
-from warpjit import T, warpjit
+from warpjit import T, TraceError, warpjit
 from warpjit.layout import R, S, TileLayout, laneid
 
-MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 MMA8 = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 LOAD4 = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
-LOAD2 = "ldmatrix.sync.aligned.m8n8.x2.shared.b16"
+LOAD1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
 STORE4 = "stmatrix.sync.aligned.m8n8.x4.shared.b16"
-ONE_WARP = T.cuda.LaunchConfig(grid=1, block=32)
 ROWS = TileLayout(S[(4, 8, 4) : (1, 4 @ laneid, 1 @ laneid)])
 
 
-def operands(fill: int | None = 0):
-    """Fragments of one instruction."""
-    mma = T.ptx[MMA]
-    return T.cuda.fragments(mma, "D"), T.cuda.fragments(mma, "A", fill=fill), T.cuda.fragments(mma, "B", fill=fill)
+OWN_A = (
+    "The instruction's own layout for shape (1, 1, 16, 8) is "
+    "TileLayout(S[(1, 1, 2, 8, 2, 4) : (4, 4, 1, 4 @ laneid, 2, 1 @ laneid)])"
+)
 
 
 def test_wrong_operand_count():
@@ -37,16 +36,25 @@ def test_wrong_operand_count():
     ]
 
 
-def test_scalar_where_a_tensor_is_needed_and_int_for_c():
+def test_scalar_where_a_tensor_is_needed():
     def kernel(Out):
         T.device_entry(launch=ONE_WARP)
         d, a, b = operands()
         T.cuda.tile.apply(T.ptx[MMA], d, a, 1.0, d)
+
+    assert refused(kernel) == [
+        (f"{MMA}: operand B: expected a tensor but got float 1.0", "T.cuda.tile.apply(T.ptx[MMA], d, a, 1.0, d)")
+    ]
+
+
+def test_an_int_is_no_c():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        d, a, b = operands()
         T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0)
         T.cuda.tile.apply(T.ptx[MMA], d, a, b, T.int32(1))
 
     assert refused(kernel) == [
-        (f"{MMA}: operand B: expected a tensor but got float 1.0", "T.cuda.tile.apply(T.ptx[MMA], d, a, 1.0, d)"),
         (
             f"{MMA}: operand C: expected a float32 but got the int 0: write 0.0 or T.float32(0)",
             "T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0)",
@@ -84,10 +92,12 @@ def test_repeats_disagree():
         b = T.cuda.fragments(mma, "B", K=3, fill=0)
         T.cuda.tile.apply(mma, d, a, b, 0.0)
         T.cuda.tile.apply(mma, T.cuda.fragments(mma, "D"), a, b, 0.0)
+        T.cuda.tile.apply(mma, T.cuda.fragments(mma, "D", batch=(3,)), a, b, 0.0)
 
     assert [message for message, _ in refused(kernel)] == [
         f"{MMA}: repeat shapes must agree, but operand D has M=2 and operand A has M=1",
         f"{MMA}: repeat shapes must agree, but operand A has K=2 and operand B has K=3",
+        f"{MMA}: repeat shapes must agree, but operand D has batch axes (3,) and operand A has ()",
     ]
 
 
@@ -99,12 +109,13 @@ def test_wrong_lane_gets_a_counterexample():
         registers = T.alloc_local((4,), "uint32")
         T.cuda.tile.apply(T.ptx[MMA], d, registers.view(1, 1, 16, 8, layout=layout), b, 0.0)
 
-    ((message, line),) = refused(kernel)
-    assert line.startswith("T.cuda.tile.apply(T.ptx[MMA], d, registers")
-    assert message.startswith(f"{MMA}: operand A: element (0, 0, 0, 1) is in lane 8, register 0")
-    assert "lane 1, register 0" in message
-    own = "TileLayout(S[(1, 1, 2, 8, 2, 4) : (4, 4, 1, 4 @ laneid, 2, 1 @ laneid)])"
-    assert message.endswith(f"The instruction's own layout for shape (1, 1, 16, 8) is {own}")
+    assert refused(kernel) == [
+        (
+            f"{MMA}: operand A: element (0, 0, 0, 1) is in lane 8, register 0 of the view, but the instruction reads "
+            f"it in lane 1, register 0. {OWN_A}",
+            "T.cuda.tile.apply(T.ptx[MMA], d, registers.view(1, 1, 16, 8, layout=layout), b, 0.0)",
+        )
+    ]
 
 
 def test_registers_in_another_order_are_the_instruction_s_in_that_order():
@@ -128,21 +139,57 @@ def test_a_register_that_differs_between_lanes_gets_a_counterexample():
         registers = T.alloc_local((4,), "uint32")
         T.cuda.tile.apply(T.ptx[MMA], d, registers.view(1, 1, 16, 8, layout=layout), b, 0.0)
 
-    ((message, _),) = refused(kernel)
-    assert message.startswith(f"{MMA}: operand A: element (0, 0, 0, 4) is in lane 16, register 0")
+    assert [message for message, _ in refused(kernel)] == [
+        f"{MMA}: operand A: element (0, 0, 0, 4) is in lane 16, register 0 of the view, but the instruction reads "
+        f"it in lane 0, register 2. {OWN_A}"
+    ]
 
 
-def test_wrong_storage():
+def test_halves_in_the_wrong_register_get_a_counterexample():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        d, _, b = operands()
+        registers = T.alloc_local((8,), "float16")
+        layout = TileLayout(S[(1, 1, 2, 8, 2, 4, 2) : (8, 8, 1, 4 @ laneid, 4, 1 @ laneid, 2)])
+        T.cuda.tile.apply(T.ptx[MMA], d, registers.view(1, 1, 16, 16, layout=layout), b, 0.0)
+
+    own = "TileLayout(S[(1, 1, 2, 8, 2, 4, 2) : (8, 8, 2, 4 @ laneid, 4, 1 @ laneid, 1)])"
+    assert refused(kernel) == [
+        (
+            f"{MMA}: operand A: element (0, 0, 0, 1) is element 2 of its lane's registers, so number 0 within its "
+            "register, but the instruction wants it as number 1. The instruction's own layout for shape "
+            f"(1, 1, 16, 16) is {own}",
+            "T.cuda.tile.apply(T.ptx[MMA], d, registers.view(1, 1, 16, 16, layout=layout), b, 0.0)",
+        )
+    ]
+
+
+def test_swapped_operands():
     def kernel(Out):
         T.device_entry(launch=ONE_WARP)
         tile = T.alloc_shared((4, 8, 4), "uint32")
         registers = T.alloc_local((4,), "uint32")
         T.cuda.tile.apply(T.ptx[LOAD4], tile, registers.view(4, 8, 4, layout=ROWS))
+
+    assert refused(kernel) == [
+        (
+            f"{LOAD4}: operand d: expected a local tensor (registers), but tile is in shared memory",
+            "T.cuda.tile.apply(T.ptx[LOAD4], tile, registers.view(4, 8, 4, layout=ROWS))",
+        )
+    ]
+
+
+def test_wrong_storage_scope():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        registers = T.alloc_local((4,), "uint32")
         T.cuda.tile.apply(T.ptx[STORE4], Out, registers.view(4, 8, 4, layout=ROWS))
 
-    assert [message for message, _ in refused(kernel)] == [
-        f"{LOAD4}: operand d: expected a local tensor (registers), but tile is in shared memory",
-        f"{STORE4}: operand dst: expected a shared tensor, but Out is global",
+    assert refused(kernel) == [
+        (
+            f"{STORE4}: operand dst: expected a shared tensor, but Out is global",
+            "T.cuda.tile.apply(T.ptx[STORE4], Out, registers.view(4, 8, 4, layout=ROWS))",
+        )
     ]
 
 
@@ -163,65 +210,105 @@ def test_base_alignment_too_small():
     ]
 
 
-def test_rows_not_aligned_or_not_consecutive():
+def test_a_row_that_starts_off_16_bytes():
     def kernel(Out):
         T.device_entry(launch=ONE_WARP)
-        registers = T.alloc_local((4,), "uint32")
-        view = registers.view(4, 8, 4, layout=ROWS)
+        view = T.alloc_local((4,), "uint32").view(4, 8, 4, layout=ROWS)
         pitch = T.alloc_shared((4, 8, 4), "uint32", layout=TileLayout(S[(4, 8, 4) : (40, 5, 1)]))
         T.cuda.tile.apply(T.ptx[LOAD4], view, pitch)
         wide = T.alloc_shared((32, 8), "uint32")
         T.cuda.tile.apply(T.ptx[LOAD4], view, wide.sub[:, 2:6].rearrange("(m row) word -> m row word", row=8))
+
+    text = f"{LOAD4}: operand src: every row must start at a multiple of 16 bytes, but the row at"
+    assert refused(kernel) == [
+        (f"{text} (0, 1, 0) starts 20 bytes after the origin", "T.cuda.tile.apply(T.ptx[LOAD4], view, pitch)"),
+        (
+            f"{text} (0, 0, 0) starts 8 bytes after the origin",
+            'T.cuda.tile.apply(T.ptx[LOAD4], view, wide.sub[:, 2:6].rearrange("(m row) word -> m row word", row=8))',
+        ),
+    ]
+
+
+def test_words_of_a_row_that_are_not_consecutive():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        view = T.alloc_local((4,), "uint32").view(4, 8, 4, layout=ROWS)
         apart = T.alloc_shared((4, 8, 4), "uint32", layout=TileLayout(S[(4, 8, 4) : (64, 8, 2)]))
         T.cuda.tile.apply(T.ptx[LOAD4], view, apart)
 
-    findings = refused(kernel)
-    assert len(findings) == 3
-    assert findings[0][0] == (
-        f"{LOAD4}: operand src: every row must start at a multiple of 16 bytes, but the row at (0, 1, 0) starts "
-        "20 bytes after the origin"
-    )
-    assert findings[1][0] == (
-        f"{LOAD4}: operand src: every row must start at a multiple of 16 bytes, but the row at (0, 0, 0) starts "
-        "8 bytes after the origin"
-    )
-    assert findings[2][0] == (
-        f"{LOAD4}: operand src: the 16 bytes of a row must be contiguous, but element (0, 0, 1) is 2 elements after "
-        "(0, 0, 0) instead of 1"
-    )
+    assert refused(kernel) == [
+        (
+            f"{LOAD4}: operand src: the 16 bytes of a row must be contiguous, but element (0, 0, 1) is 2 elements "
+            "after (0, 0, 0) instead of 1",
+            "T.cuda.tile.apply(T.ptx[LOAD4], view, apart)",
+        )
+    ]
 
 
-def test_overlapping_and_missing_registers():
+def test_rows_that_are_written_twice():
     def kernel(Out):
         T.device_entry(launch=ONE_WARP)
-        d, a, b = operands()
-        tile = T.alloc_shared((4, 8, 4), "uint32")
+        view = T.alloc_local((4,), "uint32").view(4, 8, 4, layout=ROWS)
+        same = T.alloc_shared((4, 8, 4), "uint32", layout=TileLayout(S[(4, 8, 4) : (0, 4, 1)]))
+        T.cuda.tile.apply(T.ptx[STORE4], same, view)
+
+    assert refused(kernel) == [
+        (
+            f"{STORE4}: operand dst: rows 0 and 8 of issue 0 are both written at byte 0",
+            "T.cuda.tile.apply(T.ptx[STORE4], same, view)",
+        )
+    ]
+
+
+def test_registers_that_are_written_twice():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        mma = T.ptx[MMA]
+        a, b = T.cuda.fragments(mma, "A", M=2, fill=0), T.cuda.fragments(mma, "B", fill=0)
+        layout = TileLayout(S[(2, 1, 2, 8, 4, 2) : (2, 4, 2, 4 @ laneid, 1 @ laneid, 1)])
+        d = T.alloc_local((6,), "float32").view(2, 1, 16, 8, layout=layout)
+        T.cuda.tile.apply(mma, d, a, b, 0.0)
+
+    own = "TileLayout(S[(2, 1, 2, 8, 4, 2) : (4, 4, 2, 4 @ laneid, 1 @ laneid, 1)])"
+    assert refused(kernel) == [
+        (
+            f"{MMA}: operand D: register 2 would be written twice: as register 2 of issue 0 and as register 0 of issue "
+            f"1. The instruction's own layout for shape (2, 1, 16, 8) is {own}",
+            "T.cuda.tile.apply(mma, d, a, b, 0.0)",
+        )
+    ]
+
+
+def test_register_slots_beyond_the_allocation():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
         registers = T.alloc_local((4,), "uint32")
-        same = registers.view(4, 8, 4, layout=TileLayout(S[(4, 8, 4) : (0, 4 @ laneid, 1 @ laneid)]))
-        T.cuda.tile.apply(T.ptx[LOAD4], same, tile)
         beyond = registers.view(4, 8, 4, layout=TileLayout(S[(4, 8, 4) : (2, 4 @ laneid, 1 @ laneid)]))
-        copies = TileLayout(S[(2, 8, 2) : (1, 4 @ laneid, 1 @ laneid)] + R[2 : 2 @ laneid])
-        T.cuda.tile.apply(T.ptx[LOAD2], registers.view(2, 8, 2, layout=copies), tile)
 
-    findings = refused(kernel)
-    assert len(findings) == 3
-    assert "slot 0" in findings[0][0] or "register" in findings[0][0]
-    assert findings[1][0].endswith("reaches register 6, but there are 4")
-    assert findings[1][1].startswith("beyond =")
-    assert "expected a view of shape" in findings[2][0] or "replicas" in findings[2][0]
+    assert refused(kernel) == [
+        (
+            "view(layout=TileLayout(S[(4, 8, 4) : (2, 4 @ laneid, 1 @ laneid)])) of registers reaches register 6, but "
+            "there are 4",
+            "beyond = registers.view(4, 8, 4, layout=TileLayout(S[(4, 8, 4) : (2, 4 @ laneid, 1 @ laneid)]))",
+        )
+    ]
 
 
-def test_replicas_are_refused():
+def test_replicas():
     def kernel(Out):
         T.device_entry(launch=ONE_WARP)
         tile = T.alloc_shared((1, 8, 4), "uint32")
         registers = T.alloc_local((2,), "uint32")
         copies = TileLayout(S[(1, 8, 4) : (1, 4 @ laneid, 1 @ laneid)] + R[2:1])
-        one = T.ptx["ldmatrix.sync.aligned.m8n8.x1.shared.b16"]
-        T.cuda.tile.apply(one, registers.view(1, 8, 4, layout=copies), tile)
+        T.cuda.tile.apply(T.ptx[LOAD1], registers.view(1, 8, 4, layout=copies), tile)
 
-    ((message, line),) = refused(kernel)
-    assert "replica" in message and line.startswith("T.cuda.tile.apply(one")
+    assert refused(kernel) == [
+        (
+            f"{LOAD1}: operand d: the layout TileLayout(S[(1, 8, 4) : (1, 4 @ laneid, 1 @ laneid)] + R[2 : 1]) has "
+            "replicas: each element must have one owner",
+            "T.cuda.tile.apply(T.ptx[LOAD1], registers.view(1, 8, 4, layout=copies), tile)",
+        )
+    ]
 
 
 def test_view_layout_traps():
@@ -233,62 +320,12 @@ def test_view_layout_traps():
         c = registers.view(4, 8, 4, layout=TileLayout(S[(4, 8, 4) : (1, 4 @ laneid, 1 @ laneid)] + 100))
         Out[0] = 0.0
 
-    findings = refused(kernel)
-    assert len(findings) == 3
-    assert findings[0][0].endswith("places 32 elements, but the shape has 128")
-    assert "laneid" in findings[1][0] and "31" in findings[1][0]
-    assert findings[2][0].endswith("reaches register 103, but there are 4")
-
-
-def test_thread_scope_and_partial_blocks():
-    def thread(Out):
-        T.device_entry(launch=ONE_WARP)
-        d, a, b = operands()
-        T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.0, scope="thread")
-
-    assert [message for message, _ in refused(thread)] == [
-        f'{MMA}: all 32 lanes must be active: expected scope="warp", "warpgroup" or "cta" but got "thread"'
+    assert [message for message, _ in refused(kernel)] == [
+        "view(4, 8, 4): TileLayout(S[(4, 8) : (8, 1)]) places 32 elements, but the shape has 128",
+        "TileLayout(S[(4, 8, 4) : (1, 8 @ laneid, 1 @ laneid)]): laneid goes up to 59, but its largest value is 31",
+        "view(layout=TileLayout(S[(4, 8, 4) : (1, 4 @ laneid, 1 @ laneid)] + 100)) of registers reaches register 103, "
+        "but there are 4",
     ]
-    for threads in (16, 48):
-
-        def partial(Out):
-            T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=threads))
-            d, a, b = operands()
-            T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.0)
-
-        assert [message for message, _ in refused(partial)] == [
-            f"{MMA}: all 32 lanes must be active, but the block's {threads} threads leave the last warp partly empty"
-        ]
-
-
-def diverges(text: str, who: str, control: str = "different from lane to lane") -> str:
-    return (
-        f"{text} must be executed by {who} together, but it stands under control flow that is {control}: not "
-        "all of its "
-        "threads get there"
-    )
-
-
-def test_guards_on_lanes_in_every_spelling():
-    def kernel(Out):
-        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=64))
-        d, a, b = operands()
-        lane = T.cuda.lane_id()
-        if lane < 16:
-            T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.0)
-        if T.cuda.lane_id() < 16:
-            T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.25)
-        if T.cuda.thread_idx() < 16:
-            T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.5)
-        if T.cuda.warp_id() == 0:
-            T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.75)
-            T.cuda.cta_sync()
-
-    findings = refused(kernel)
-    assert [message for message, _ in findings] == [diverges(MMA, "a whole warp")] * 3 + [
-        diverges("bar.sync", "the whole CTA", "the same for a whole warp")
-    ]
-    assert [line[-4:] for _, line in findings] == ["0.0)", ".25)", "0.5)", "nc()"]
 
 
 def test_stmatrix_below_its_architecture():
@@ -314,8 +351,46 @@ def test_wrong_tokens_are_answered_by_the_legal_ones():
         c = T.ptx["ldmatrix.m8n8.x4.b16.shared.sync.aligned"]
         d = T.ptx["lmatrix.sync"]
 
-    findings = refused(kernel)
-    assert len(findings) == 3
-    assert "has no modifier '.x3'; legal here: .x1, .x2, .x4" in findings[0][0]
-    assert "there is no such combination" in findings[1][0] and "f16.f16.f32" in findings[1][0]
-    assert "there is no instruction 'lmatrix'" in findings[2][0]
+    mma = "mma.sync.aligned.m16n8k16.row.col.f32"
+    assert refused(kernel) == [
+        (
+            "ldmatrix.sync.aligned.m8n8 has no modifier '.x3'; legal here: .x1, .x2, .x4",
+            'a = T.ptx["ldmatrix.sync.aligned.m8n8.x3.shared.b16"]',
+        ),
+        (
+            f"{mma}.f16.bf16.f32: there is no such combination: '.bf16' does not go with {mma}.f16; legal here: .f16; "
+            f"nearest: {mma}.bf16.bf16.f32, {mma}.f16.f16.f32, {mma.replace('k16', 'k8')}.bf16.bf16.f32, "
+            f"{mma.replace('k16', 'k8')}.f16.f16.f32",
+            'b = T.ptx["mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32"]',
+        ),
+        (
+            "there is no instruction 'lmatrix'; did you mean ldmatrix or stmatrix or max?",
+            'd = T.ptx["lmatrix.sync"]',
+        ),
+    ]
+
+
+def test_all_mistakes_come_in_one_report():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        d, a, b = operands()
+        T.cuda.tile.apply(T.ptx[MMA], d, a, b)
+        for i in range(2):
+            T.cuda.tile.apply(T.ptx[MMA], d, a, b, i)
+            mistaken(d, a)
+        T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0.0)
+
+    def mistaken(d, a):
+        return T.cuda.tile.apply(T.ptx[MMA], d, a, a, 0.0)
+
+    with pytest.raises(TraceError) as caught:
+        warpjit(kernel).source(torch.empty(64, device="meta"))
+    assert str(caught.value).startswith("3 errors\n\n")
+    first = kernel.__code__.co_firstlineno
+    assert [(each.message, each.loc.line - first) for each in caught.value.findings] == [
+        (f"{MMA} takes 4 operands (D, A, B, C) but got 3", 3),
+        (f"{MMA}: operand C: expected a float32 but got a scalar of type int32", 5),
+        (f"{MMA}: operand B: expected a view of shape (*batch, N, K, 8, 8), but got (1, 1, 16, 8)", 10),
+    ]
+    inner = caught.value.findings[2].loc.frames[1]
+    assert inner.function.endswith("mistaken") and inner.text.strip().startswith("return T.cuda.tile.apply")
