@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,7 +27,19 @@ def assert_same_bits(expected: torch.Tensor, got: torch.Tensor) -> None:
 
 
 def simulated(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> list[torch.Tensor]:
-    """The tensors among the arguments after a run in the simulator, on copies."""
+    """The tensors among the arguments after a run in the simulator, on copies of them."""
     copies = [arg.cpu().clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
     kernel(*copies, **constants)
     return [copy for copy in copies if isinstance(copy, torch.Tensor)]
+
+
+def run_both(run: Callable[..., None], kernel: warpjit.Kernel, *args: Any, **constants: Any) -> None:
+    """Call a kernel by `run`; where its tensors are on a GPU, the simulator must leave the same bits in all of them."""
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    if all(tensor.is_cpu for tensor in tensors):
+        run(kernel, *args, **constants)
+        return
+    expected = simulated(kernel, *args, **constants)
+    run(kernel, *args, **constants)
+    for tensor, other in zip(tensors, expected, strict=True):
+        assert_same_bits(other, tensor)

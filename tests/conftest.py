@@ -7,6 +7,7 @@ them. On the CPU, `run` also notes the kernel: at the end of the session every n
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 import tempfile
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from both import run_both
 from driver_stand_in import as_libcuda, fake, library  # noqa: F401  fixtures
 
 import warpjit
@@ -118,3 +120,9 @@ def run(device: str, workshop: Workshop) -> Callable[..., None]:
             torch.cuda.synchronize()
 
     return call
+
+
+@pytest.fixture
+def both(run: Callable[..., None]) -> Callable[..., None]:
+    """As `run`; on the GPU the simulator runs the same kernel as well, and must leave the same bits in every tensor."""
+    return functools.partial(run_both, run)

@@ -125,9 +125,15 @@ def test_a_ring_of_stages(device, run):
 def test_a_pending_copy_is_found():
     with pytest.raises(SimulationError) as caught:
         pipelined(torch.ones(9, 32, 4), torch.zeros(32), stages=3, wait=2)
-    finding = caught.value.findings[0]
-    assert "pending" in finding.message
-    assert "ring[stage, lane, i]" in finding.loc.frames[-1].text
+    (finding,) = caught.value.findings
+    assert finding.message == (
+        "use of a pending copy: ring[0, 0, 0] is read before its thread has waited for it with cp.async.wait_group; "
+        "CTA (0, 0, 0), warp 0, lane 0 (and 31 more threads)"
+    )
+    assert finding.loc.frames[-1].text.strip() == "total = total + ring[stage, lane, i]"
+    (note,) = finding.notes
+    assert note.message == "the asynchronous copy is issued here"
+    assert note.loc.frames[-1].text.strip() == "T.ptx[PLAIN](ring.ptr(stage, lane, 0), A.ptr(stage, lane, 0), 16)"
 
 
 def test_addresses_that_are_not_known_to_be_aligned():

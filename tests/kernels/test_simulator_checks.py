@@ -23,9 +23,14 @@ def unwritten_accumulator(Out):
 def test_an_unwritten_c_is_found():
     with pytest.raises(SimulationError) as caught:
         unwritten_accumulator(torch.zeros(32))
-    finding = caught.value.findings[0]
-    assert "unwritten" in finding.message and "warp 0" in finding.message
+    (finding,) = caught.value.findings
+    assert finding.message == (
+        f"use of an unwritten value as operand C of {MMA}; CTA (0, 0, 0), warp 0, lane 0 (and 31 more threads)"
+    )
     assert finding.loc.frames[-1].text.strip() == "T.cuda.tile.apply(mma, d, a, b, d)"
+    (note,) = finding.notes
+    assert note.message == "the registers of `d` are allocated, unwritten"
+    assert note.loc.frames[-1].text.strip() == 'd = T.cuda.fragments(mma, "D")'
 
 
 @warpjit
@@ -52,16 +57,28 @@ def exchange_in_order(Out, *, writer):
         Out[lane] = box[lane]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("writer", [0, 1])
-def test_a_missing_barrier_is_found_whichever_warp_comes_first(writer, seed):
-    out = torch.full((32,), -1, dtype=torch.int32)
-    with pytest.raises(SimulationError) as caught:
-        exchange.simulate(out, writer=writer, seed=seed)
-    lines = {frame.text.strip() for finding in caught.value.findings for frame in finding.loc.frames}
-    lines |= {note.loc.frames[-1].text.strip() for f in caught.value.findings for note in f.notes if note.loc.frames}
-    assert "Out[lane] = box[lane]" in lines
-    assert (out == -1).all()
+def test_a_missing_barrier_is_found_whichever_warp_comes_first(writer):
+    reader = f"CTA (0, 0, 0), warp {1 - writer}, lane 0 (and 31 more threads)"
+    race = (
+        f"race: the read of box[0] and a write of the same bytes by warp {writer}, without a barrier between; {reader}",
+        ["box[lane] = lane"],
+    )
+    too_early = (
+        f"use of an unwritten value: it is stored to Out[0] in global memory; {reader}",
+        ["Out[lane] = box[lane]"],
+    )
+    found = []
+    for seed in range(8):
+        out = torch.full((32,), -1, dtype=torch.int32)
+        with pytest.raises(SimulationError) as caught:
+            exchange.simulate(out, writer=writer, seed=seed)
+        (finding,) = caught.value.findings
+        assert finding.loc.frames[-1].text.strip() == "Out[lane] = box[lane]"
+        found.append((finding.message, [note.loc.frames[-1].text.strip() for note in finding.notes]))
+        assert (out == -1).all()
+    assert race in found and too_early in found
+    assert all(each in (race, too_early) for each in found)
 
 
 @pytest.mark.parametrize("writer", [0, 1])
