@@ -394,3 +394,18 @@ def test_all_mistakes_come_in_one_report():
     ]
     inner = caught.value.findings[2].loc.frames[1]
     assert inner.function.endswith("mistaken") and inner.text.strip().startswith("return T.cuda.tile.apply")
+
+
+def test_a_cluster_where_there_are_none_or_that_is_too_large():
+    def pair(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=2, block=32, cluster=2))
+        Out[T.cuda.lane_id()] = 0.0
+
+    def crowd(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=32, block=32, cluster=32))
+        Out[T.cuda.lane_id()] = 0.0
+
+    assert [message for message, _ in refused(pair, target="sm_80")] == [
+        "expected a cluster of (1, 1, 1) but got (2, 1, 1): sm_80 has no clusters"
+    ]
+    assert [message for message, _ in refused(crowd)] == ["cluster (32, 1, 1) has 32 CTAs: expected at most 16"]

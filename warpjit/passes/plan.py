@@ -1,8 +1,7 @@
 """The launch of a kernel as data: where shared buffers lie, grid, block, cluster, attributes, parameters.
 
-A `LaunchPlan` is all that a launcher needs besides the cubin, and goes to disk with it as JSON. It holds no code:
-what depends on a call are expressions (`expressions`), compiled again when the plan is loaded. What the kernel does is
-not in it.
+A `LaunchPlan` is all that a launcher needs besides the cubin, and can be written as JSON. It holds no code: what
+depends on a call are expressions (`expressions`). What the kernel does is not in it.
 """
 
 from __future__ import annotations

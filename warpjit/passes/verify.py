@@ -16,6 +16,7 @@ from warpjit.isa.target import Target
 from warpjit.passes.prune import blocks
 
 LANES = 32
+MAX_CLUSTER = 16
 
 Rule = Callable[[Op, Row, Kernel, Target], str | None]
 
@@ -96,6 +97,18 @@ def _barrier_number(op: Op, row: Row, kernel: Kernel, target: Target) -> str | N
     return None
 
 
+def _cluster(kernel: Kernel, target: Target) -> str | None:
+    """CUDA C++ Programming Guide, "Thread Block Clusters": from sm_90 on; up to 16 CTAs where a kernel opts in."""
+    x, y, z = kernel.launch.cluster
+    if x * y * z == 1:
+        return None
+    if not target.has_clusters:
+        return f"expected a cluster of (1, 1, 1) but got {(x, y, z)}: {target.name} has no clusters"
+    if x * y * z > MAX_CLUSTER:
+        return f"cluster {(x, y, z)} has {x * y * z} CTAs: expected at most {MAX_CLUSTER}"
+    return None
+
+
 RULES: tuple[Rule, ...] = (_target_has_it, _together, _full_warps, _barrier_number)
 
 
@@ -109,8 +122,9 @@ def operations(nodes: tuple[Node, ...]) -> Iterator[Op]:
 
 
 def verify(kernel: Kernel, target: Target) -> None:
-    """TraceError with every operation that is illegal in `kernel` on `target`."""
-    findings: list[Finding] = []
+    """TraceError with everything in `kernel`, its launch included, that is illegal on `target`."""
+    launch = _cluster(kernel, target)
+    findings = [] if launch is None else [Finding(launch, kernel.loc)]
     for op in operations(kernel.body):
         row = op.row
         assert isinstance(row, Row)
