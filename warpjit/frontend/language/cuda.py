@@ -120,6 +120,11 @@ def apply(
                  operand) or "cta" (a leading axis of the CTA's warps); omitted: the instruction's own
     pred         a bool: lanes where it is false do nothing (instructions of single threads only)
 
+    Copies (`cp.async`, `cp.async.bulk`) are made by single threads: dst and src are tiles of one type and shape, which
+    each thread copies in chunks along the last axis, contiguous and aligned on both sides. By name: `size=` bytes of
+    a chunk (omitted: the whole last axis), `src_size=` bytes that are read of each chunk (the rest becomes 0), `mbar=`
+    the mbarrier of a bulk copy.
+
     The instructions are issued in batch, M, N, K order, K innermost. No barrier, staging or conversion is added.
     Raises TraceError with a counterexample where an operand's layout is not what the instruction reads.
     """
