@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -26,20 +26,29 @@ def assert_same_bits(expected: torch.Tensor, got: torch.Tensor) -> None:
         )
 
 
-def simulated(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> list[torch.Tensor]:
-    """The tensors among the arguments after a run in the simulator, on copies of them."""
-    copies = [arg.cpu().clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
-    kernel(*copies, **constants)
-    return [copy for copy in copies if isinstance(copy, torch.Tensor)]
-
-
 def run_both(run: Callable[..., None], kernel: warpjit.Kernel, *args: Any, **constants: Any) -> None:
     """Call a kernel by `run`; where its tensors are on a GPU, the simulator must leave the same bits in all of them."""
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    if all(tensor.is_cpu for tensor in tensors):
+    if all(tensor.is_cpu for tensor in _tensors(args)):
         run(kernel, *args, **constants)
         return
-    expected = simulated(kernel, *args, **constants)
+    copies = _copied(args)
+    kernel(*copies, **constants)
     run(kernel, *args, **constants)
-    for tensor, other in zip(tensors, expected, strict=True):
-        assert_same_bits(other, tensor)
+    for expected, tensor in zip(_tensors(copies), _tensors(args), strict=True):
+        assert_same_bits(expected, tensor)
+
+
+def _tensors(args: Iterable[Any]) -> Iterator[torch.Tensor]:
+    for arg in args:
+        if isinstance(arg, tuple):
+            yield from _tensors(arg)
+        elif isinstance(arg, torch.Tensor):
+            yield arg
+
+
+def _copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with every tensor copied to the CPU."""
+    return tuple(
+        _copied(arg) if isinstance(arg, tuple) else arg.cpu().clone() if isinstance(arg, torch.Tensor) else arg
+        for arg in args
+    )
