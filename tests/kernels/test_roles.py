@@ -155,3 +155,34 @@ def test_polling_a_phase(device, run):
     out = torch.zeros(3, dtype=torch.bool, device=device)
     run(polled, out)
     assert out.cpu().tolist() == [False, True, True]
+
+
+@warpjit
+def refilled(A, Out):
+    """Generic stores, a fence, and a bulk copy by one elected lane over half of what was stored; all lanes wait."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    buffer = T.alloc_shared((64,), "float32")
+    bar = T.alloc_shared((1,), "mbarrier")
+    if lane == 0:
+        T.ptx["mbarrier.init.shared::cta.b64"](bar.ptr(), 1)
+        T.ptx["fence.mbarrier_init.release.cluster"]()
+    buffer[lane] = -1.0
+    buffer[lane + 32] = -2.0
+    T.ptx["fence.proxy.async.shared::cta"]()
+    T.cuda.warp_sync()
+    if T.cuda.elect_sync():
+        T.ptx["mbarrier.arrive.expect_tx.shared::cta.b64"](bar.ptr(), 128)
+        T.cuda.tile.apply(T.ptx[BULK], buffer[16:48], A[0:32], size=64, mbar=bar.ptr())
+    T.cuda.mbarrier_wait(bar.ptr(), 0)
+    Out[lane] = buffer[lane]
+    Out[lane + 32] = buffer[lane + 32]
+
+
+def test_a_bulk_copy_over_what_was_stored(device, run):
+    a = torch.randn(32, device=device)
+    out = torch.full((64,), float("nan"), device=device)
+    run(refilled, a, out)
+    sides = [torch.full((16,), value, device=device) for value in (-1.0, -2.0)]
+    assert_same_bits(torch.cat([sides[0], a, sides[1]]), out)
+    assert refilled.source(a, out).count("cp.async.bulk") == 2

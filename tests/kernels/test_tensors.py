@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from both import assert_same_bits
 from refusals import refused
 
-from warpjit import T, warpjit
+from warpjit import T, TraceError, warpjit
 from warpjit.layout import S, TileLayout, mma_shared_layout
 
 DTYPES = "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
@@ -202,6 +204,68 @@ def test_strides_and_sizes(device, run, form, shape):
     out = torch.full(shape, float("nan"), device=device)
     run(copied, given, out)
     assert_same_bits(given.contiguous(), out)
+
+
+P, Q = T.dynamic("P", multiple_of=4), T.dynamic("Q", multiple_of=8)
+
+
+@warpjit
+def runtime_views(A: T.Tensor((P, Q), "int32"), Out):
+    """Windows onto a tensor of runtime sizes: halves of words, split and permuted axes, boxes with runtime starts."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=P // 4, block=32))
+    lane, block = T.cuda.lane_id(), T.cuda.block_idx()
+    halves = A.view("int16")
+    split = A.rearrange("(block row) (part column) -> part block column row", row=4, part=2)
+    back = A.view("int16").view("int64")
+    for column in range(lane, Q // 2, 32):
+        for row in range(4):
+            Out[0, 4 * block + row, column] = split[1, block, column, row]
+            Out[1, 4 * block + row, column] = A[4 * block : 4 * block + 4].permute(1, 0)[column, row]
+            Out[2, 4 * block + row, column] = T.int32(halves[4 * block + row, 2 * column])
+            Out[3, 4 * block + row, column] = T.int32(back.sub[4 * block : 4 * block + 4, :][row, column // 2])
+
+
+@pytest.mark.parametrize("extra", [0, 8])
+@pytest.mark.parametrize("shape", [(8, 80), (4, 8), (0, 16)])
+def test_views_of_runtime_sizes(device, run, shape, extra):
+    rows, columns = shape
+    a = values("int32", (rows, columns + extra), device)[:, :columns]
+    half = columns // 2
+    out = torch.zeros((4, rows, half), dtype=torch.int32, device=device)
+    run(runtime_views, a, out)
+    low = (a[:, :half] << 16) >> 16
+    pairs = a[:, :half].view(rows, half // 2, 2)[:, :, :1].expand(rows, half // 2, 2).reshape(rows, half)
+    for index, expected in enumerate((a[:, half:], a[:, :half], low, pairs)):
+        assert_same_bits(expected, out[index])
+
+
+def test_mistakes_with_views_of_runtime_sizes():
+    def kernel(Out, A: T.Tensor((T.dynamic("R"), T.dynamic("C", multiple_of=2)), "float16")):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        A.view("float64")
+        A.view(-1)
+        A.rearrange("(a b) c -> a b c", b=2)
+        A.rearrange("a b -> (b a)")
+        A.permute(0, 0)
+        A.storage  # noqa: B018
+        A[0 : A.shape[0] // 2, 0].view("float32")
+        A.rearrange("a (b two) -> b a two", two=2)[0:1, 0:4, 1].view("uint32")
+
+    kernel_ = warpjit(kernel)
+    with pytest.raises(TraceError) as caught:
+        kernel_.source(torch.empty(64, device="meta"), torch.empty((6, 6), dtype=torch.float16, device="meta"))
+    assert [each.message for each in caught.value.findings] == [
+        "the last axis of A, shape (R, C), is not a multiple of 4: view(float64)",
+        "view of A, shape (R, C): its sizes must be known while tracing; use rearrange",
+        "rearrange '(a b) c -> a b c': axis 0 of A, shape (R, C), does not split into (a b) with b=2",
+        "rearrange: (b a) of A is not evenly strided: it cannot be one axis",
+        "permute(0, 0): expected each axis of A, shape (R, C), once",
+        "A is a parameter: only shared and local tensors have .storage",
+        "the slice of axis 0 of A: its length must be known while tracing (stop = start + a constant)",
+        "the last axis of A has no unit stride: view(uint32)",
+    ]
+    _, first = inspect.getsourcelines(kernel)
+    assert [each.loc.line - first for each in caught.value.findings] == list(range(2, 10))
 
 
 def test_mistakes_with_tensors():
