@@ -72,7 +72,7 @@ def add(d: Any, a: Any, b: Any = ONE, **fields: Any) -> Op:
 
 
 def keep(a: Any, b: Any = None) -> Op:
-    return Op(KEEP, (a, b), (("n", 1),))
+    return Op(KEEP, (a, None, b), (("n", 1),))
 
 
 def kernel(*body: Node) -> Kernel:

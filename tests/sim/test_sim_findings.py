@@ -52,7 +52,7 @@ def test_a_negative_index():
 def test_a_wide_access_past_the_end_of_the_bytes():
     h = Hand()
     a, s = h.tensor("A", (6,)), h.alloc("s", (8,))
-    h.op(COPY, h.at(s, 0), h.at(a, 4), None, params=(("size", 16),), predicate=h.compare("eq", h.lane(), 0))
+    h.op(COPY, h.at(s, 0), h.at(a, 4), None, None, params=(("size", 16),), predicate=h.compare("eq", h.lane(), 0))
     message, _, _ = only(h.fails(np.zeros(6, np.int32)))
     assert message == "out of bounds: A[4] is bytes 16 to 31, outside of the tensor; CTA (0, 0, 0), warp 0, lane 0"
 
@@ -177,13 +177,14 @@ def use_in_branch(h, value):
 def test_half_of_a_packed_register_may_be_unwritten():
     h = Hand()
     r, out = h.registers("r", "uint32", 1), h.tensor("Out", (32,), "uint16")
-    h.op("insert.b16", Slot(r, 0), Slot(r, 0), const(7, lookup("insert.b16").operands[2].dtype), params=(("index", 0),))
-    low = h.value("extract.b16", Slot(r, 0), params=(("index", 0),))
+    seven = const(7, lookup("insert.b16").operands[2].dtype)
+    h.op("insert.b16", Slot(r, 0), Slot(r, 0), seven, None, params=(("index", 0),))
+    low = h.value("extract.b16", Slot(r, 0), None, params=(("index", 0),))
     h.store(out, low, h.lane())
     result = np.zeros(32, np.uint16)
     h.run(result)
     assert (result == 7).all()
-    high = h.value("extract.b16", Slot(r, 0), params=(("index", 1),))
+    high = h.value("extract.b16", Slot(r, 0), None, params=(("index", 1),))
     h.store(out, high, h.lane())
     message, _, _ = only(h.fails(np.zeros(32, np.uint16)))
     assert "use of an unwritten value: it is stored to Out[0] in global memory" in message

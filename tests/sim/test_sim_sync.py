@@ -180,7 +180,7 @@ def copying(after: str, threads: int = 32):
     h = Hand(block=(threads, 1, 1))
     a, s, out = h.tensor("A", (threads, 4)), h.alloc("s", (threads, 4)), h.tensor("Out", (threads,))
     thread = h.thread()
-    h.op(COPY, h.at(s, thread, 0), h.at(a, thread, 0), None, params=(("size", 16),))
+    h.op(COPY, h.at(s, thread, 0), h.at(a, thread, 0), None, None, params=(("size", 16),))
     h.mark("copy")
     h.op(COMMIT)
     for word in after.split():
@@ -189,7 +189,7 @@ def copying(after: str, threads: int = 32):
         elif word == "commit":
             h.op(COMMIT)
         elif word.startswith("wait"):
-            h.op(WAIT, params=(("n", int(word[4:])),))
+            h.op(WAIT, None, params=(("n", int(word[4:])),))
     return h, a, s, out, thread
 
 
@@ -243,7 +243,7 @@ def test_a_copy_of_fewer_bytes_reads_no_more_and_fills_with_zeros():
     left = h.arith("mul", h.arith("sub", const(5), first), 4)
     size = h.arith("max", h.arith("min", left, 16), 0)
     source = Address(a, h.arith("mul", first, 4))
-    h.op("cp.async.ca.shared.global", h.at(s, lane, 0), source, size, params=(("size", 16),))
+    h.op("cp.async.ca.shared.global", h.at(s, lane, 0), source, None, size, params=(("size", 16),))
     h.op("cp.async.wait_all")
     for column in range(4):
         h.store(out, h.load(s, lane, column), lane, column)

@@ -18,6 +18,7 @@ from warpjit.cuda.templates import Hole, Template
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Atom, Const, Local, Op
+from warpjit.isa.pairing import paired
 from warpjit.isa.row import Asm, Mode, Row
 
 GUARD = "issue"
@@ -29,7 +30,7 @@ Fresh = Callable[[Local], bool]
 
 def issue_statement(texts: Texts, op: Op, row: Row, issue: int, fresh: Fresh) -> str:
     """Execution number `issue` of `op`, with the declarations of locals that it defines, on one line."""
-    given = {operand.name for operand, value in zip(row.operands, op.operands, strict=False) if value is not None}
+    given = {operand.name for operand, value in paired(op) if value is not None}
     code = row.written(dict(op.params), given)
     template = templates.parse(code.text)
     bound = bind(op, row, issue)

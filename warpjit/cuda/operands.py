@@ -29,6 +29,7 @@ from warpjit.ir.nodes import (
     Slot,
     Tile,
 )
+from warpjit.isa.pairing import paired
 from warpjit.isa.row import Kind, Operand, Row
 
 
@@ -142,20 +143,10 @@ Bound: TypeAlias = Words | Place | Number
 def bind(op: Op, row: Row, issue: int) -> dict[str, Bound]:
     """The operands of one issue by name: those that are there, and every other parameter as a number."""
     bound: dict[str, Bound] = {name: Number(value) for name, value in op.params}
-    for operand, value in _pairs(op, row):
+    for operand, value in paired(op):
         if value is not None:
             bound[operand.name] = _BIND[operand.kind](operand, value, issue)
     return bound
-
-
-def _pairs(op: Op, row: Row) -> list[tuple[Operand, OperandValue]]:
-    """Operands with their values. Immediates stand in `Op.params`; a value in the operands' order may be left out."""
-    operands = row.operands
-    if len(op.operands) != len(operands):
-        operands = tuple(operand for operand in operands if operand.kind is not Kind.IMMEDIATE)
-    if len(op.operands) != len(operands):
-        raise InstructionError(f"{row.text} takes {len(operands)} operands but got {len(op.operands)}")
-    return list(zip(operands, op.operands, strict=True))
 
 
 def _mismatch(operand: Operand, value: OperandValue) -> InstructionError:

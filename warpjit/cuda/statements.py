@@ -35,6 +35,7 @@ from warpjit.ir.nodes import (
     Slot,
     While,
 )
+from warpjit.ir.walk import every
 from warpjit.isa.row import BarrierSync, Row, WaitGroup, WaitUntil
 
 INDENT = "    "
@@ -186,23 +187,12 @@ _WRITE: dict[type, Callable[[Statements, Any], None]] = {
 # ---- what a body does --------------------------------------------------------------------------------
 
 
-def _every(nodes: tuple[Node, ...]) -> Iterator[Node]:
-    """These statements and those inside them."""
-    for node in nodes:
-        yield node
-        for inner in _INNER.get(type(node), ()):
-            yield from _every(getattr(node, inner))
-
-
 def _assigned(nodes: tuple[Node, ...]) -> set[Local]:
     """The locals that the statements assign."""
-    return {node.local for node in _every(nodes) if isinstance(node, Assign)}
+    return {node.local for node in every(nodes) if isinstance(node, Assign)}
 
 
 def _waits(nodes: tuple[Node, ...]) -> bool:
     """Whether a statement blocks until other threads have come or copies have arrived."""
-    rows = (node.row for node in _every(nodes) if isinstance(node, Op))
+    rows = (node.row for node in every(nodes) if isinstance(node, Op))
     return any(isinstance(row, Row) and isinstance(row.effect, BarrierSync | WaitGroup | WaitUntil) for row in rows)
-
-
-_INNER = {For: ("body",), While: ("head", "body"), If: ("then", "orelse")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from warpjit.frontend.scope import Scope
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import Specialization
 from warpjit.frontend.tracer import Settings, Tracer
-from warpjit.ir import nodes
 from warpjit.ir.nodes import Kernel, Local, Node
+from warpjit.ir.walk import atoms, every
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,28 +62,10 @@ def trace(
     return Traced(kernel, tuple(captures.values()))
 
 
-def locals_of(body: Iterable[Node]) -> Iterable[Local]:
-    """Every local that a body mentions."""
-    for node in body:
+def locals_of(body: tuple[Node, ...]) -> Iterator[Local]:
+    """Every local that a body reads or writes."""
+    for node in every(body):
         for name in node.__dataclass_fields__:
-            yield from _locals(getattr(node, name))
-
-
-def _locals(value: object) -> Iterable[Local]:
-    if isinstance(value, Local):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _locals(item)
-    elif isinstance(value, nodes.Address):
-        yield from _locals(value.offset)
-        yield from _locals(value.access.coordinates + value.access.shape if value.access else ())
-    elif isinstance(value, nodes.Fragment):
-        yield from _locals(value.items)
-    elif isinstance(value, nodes.Tile):
-        yield from _locals(value.addresses)
-    elif isinstance(value, STATEMENTS):
-        yield from locals_of((value,))
-
-
-STATEMENTS = (nodes.Op, nodes.Assign, nodes.Declare, nodes.Assume, nodes.For, nodes.While, nodes.If)
+            value = getattr(node, name)
+            items = value if isinstance(value, tuple) else (value,)
+            yield from (atom for item in items for atom in atoms(item) if isinstance(atom, Local))

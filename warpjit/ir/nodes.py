@@ -151,9 +151,10 @@ OperandValue: TypeAlias = Const | Local | Slot | Fragment | Address | Tile | Non
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """`issues` executions of `row`, one after the other (None operands are optional ones left out).
+    """`issues` executions of `row`, one after the other.
 
-    operands    in the row's order; a scalar or an `Address` serves every issue
+    operands    one for each of the row's, in its order (None: an immediate, which stands in params, or an optional
+                one left out); a scalar or an `Address` serves every issue
     params      named immediates of the row, e.g. (("n", 2),), and flags that its code template reads
     predicate   an issue happens only in lanes where this bool holds
     control     how uniform the control flow around the operation is: what its legality depends on

@@ -21,11 +21,9 @@ from warpjit.ir.nodes import (
     Assume,
     Atom,
     Break,
-    Const,
     Continue,
     Declare,
     For,
-    Fragment,
     If,
     Kernel,
     Local,
@@ -37,7 +35,8 @@ from warpjit.ir.nodes import (
     Tile,
     While,
 )
-from warpjit.isa.row import Kind, Operand, Row
+from warpjit.ir.walk import atoms, blocks, with_blocks
+from warpjit.isa.pairing import paired, row_of
 
 Key: TypeAlias = tuple[str, int]
 """A scalar that can be written: a local (name, -1), or one register (name of the registers, index)."""
@@ -58,19 +57,6 @@ def prune(kernel: Kernel, *, accesses: bool = True) -> Kernel:
 # ---- what nodes read and write ------------------------------------------------------------------------
 
 
-def _row(op: Op) -> Row:
-    assert isinstance(op.row, Row), op.row.text
-    return op.row
-
-
-def paired(op: Op) -> list[tuple[Operand, OperandValue]]:
-    """The row's operands with their values. Immediates may be left out of `Op.operands`: they stand in its params."""
-    operands: Iterable[Operand] = _row(op).operands
-    if len(op.operands) != len(_row(op).operands):
-        operands = [operand for operand in operands if operand.kind is not Kind.IMMEDIATE]
-    return list(zip(operands, op.operands, strict=True))
-
-
 def _keys(atoms: Iterable[Atom | None]) -> Iterator[Key]:
     for atom in atoms:
         if isinstance(atom, Local):
@@ -79,28 +65,10 @@ def _keys(atoms: Iterable[Atom | None]) -> Iterator[Key]:
             yield (atom.registers.name, atom.index)
 
 
-def _address_atoms(address: Address) -> tuple[Atom | None, ...]:
-    access = address.access
-    return (address.offset, *(access.coordinates + access.shape if access is not None else ()))
-
-
-def _atoms(value: OperandValue) -> Iterable[Atom | None]:
-    """The scalars of an operand."""
-    if isinstance(value, Const | Local | Slot):
-        return (value,)
-    if isinstance(value, Fragment):
-        return (atom for issue in value.items for atom in issue)
-    if isinstance(value, Address):
-        return _address_atoms(value)
-    if isinstance(value, Tile):
-        return (atom for address in value.addresses for atom in _address_atoms(address))
-    return ()
-
-
 def _op_reads(op: Op) -> Iterator[Key]:
     for operand, value in paired(op):
         if operand.reads or isinstance(value, Address | Tile):
-            yield from _keys(_atoms(value))
+            yield from _keys(atoms(value))
     yield from _keys([op.predicate])
 
 
@@ -127,17 +95,8 @@ def writes(node: Node) -> Iterable[Key]:
         return _keys([node.variable])
     if isinstance(node, Op):
         written = (value for operand, value in paired(node) if operand.writes and not isinstance(value, Address | Tile))
-        return _keys(atom for value in written for atom in _atoms(value))
+        return _keys(atom for value in written for atom in atoms(value))
     return ()
-
-
-def blocks(node: Node) -> tuple[tuple[Node, ...], ...]:
-    """The statements inside `node`."""
-    if isinstance(node, For):
-        return (node.body,)
-    if isinstance(node, While):
-        return (node.head, node.body)
-    return (node.then, node.orelse) if isinstance(node, If) else ()
 
 
 def _bare_block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -148,13 +107,7 @@ def _bare(node: Node) -> Node:
     """The node with addresses that do not say which element they mean."""
     if isinstance(node, Op):
         return replace(node, operands=tuple(_bare_operand(value) for value in node.operands))
-    if isinstance(node, For):
-        return replace(node, body=_bare_block(node.body))
-    if isinstance(node, While):
-        return replace(node, head=_bare_block(node.head), body=_bare_block(node.body))
-    if isinstance(node, If):
-        return replace(node, then=_bare_block(node.then), orelse=_bare_block(node.orelse))
-    return node
+    return with_blocks(node, _bare_block)
 
 
 def _bare_operand(value: OperandValue) -> OperandValue:
@@ -167,7 +120,7 @@ def _bare_operand(value: OperandValue) -> OperandValue:
 
 def _is_root(node: Node) -> bool:
     """Whether `node` has an effect by itself. A jump has one if its loop does."""
-    return isinstance(node, Assume | Return | While) or (isinstance(node, Op) and not _row(node).pure)
+    return isinstance(node, Assume | Return | While) or (isinstance(node, Op) and not row_of(node).pure)
 
 
 # ---- mark and sweep -----------------------------------------------------------------------------------
@@ -219,7 +172,7 @@ class _Marks:
             self._keep(other)
 
     def sweep(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return tuple(self._swept(node) for node in nodes if self._stays(node))
+        return tuple(with_blocks(node, self.sweep) for node in nodes if self._stays(node))
 
     def _stays(self, node: Node) -> bool:
         if isinstance(node, Declare):
@@ -227,12 +180,3 @@ class _Marks:
         if isinstance(node, Allocate):
             return node.registers.name in self.touched
         return id(node) in self.kept
-
-    def _swept(self, node: Node) -> Node:
-        if isinstance(node, For):
-            return replace(node, body=self.sweep(node.body))
-        if isinstance(node, While):
-            return replace(node, head=self.sweep(node.head), body=self.sweep(node.body))
-        if isinstance(node, If):
-            return replace(node, then=self.sweep(node.then), orelse=self.sweep(node.orelse))
-        return node

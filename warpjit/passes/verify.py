@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from warpjit.errors import Finding, TraceError
 from warpjit.ir.facts import Uniformity
 from warpjit.ir.nodes import Const, Kernel, Node, Op
+from warpjit.ir.walk import every
+from warpjit.isa.pairing import paired, row_of
 from warpjit.isa.row import BarrierSync, Participants, Row, Special
 from warpjit.isa.target import Target
-from warpjit.passes.prune import blocks
 
 LANES = 32
 MAX_CLUSTER = 16
@@ -24,7 +25,7 @@ Rule = Callable[[Op, Row, Kernel, Target], str | None]
 def _target_has_it(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
     if not row.needs.holds(target):
         return f"{row.text} needs {row.needs.text}, but the target is {target.name}"
-    for operand, value in zip(row.operands, op.operands, strict=True):
+    for operand, value in paired(op):
         if value is not None and operand.needs is not None and not operand.needs.holds(target):
             return f"{row.text} with {operand.name} needs {operand.needs.text}, but the target is {target.name}"
     return None
@@ -62,7 +63,7 @@ def _widest_control(op: Op, row: Row) -> Uniformity:
 
 def _partial_barrier(op: Op, row: Row) -> bool:
     """A barrier that names how many threads take part: whole warps may stay away."""
-    given = {operand.name: value for operand, value in zip(row.operands, op.operands, strict=True)}
+    given = {operand.name: value for operand, value in paired(op)}
     return given.get("count") is not None
 
 
@@ -85,7 +86,7 @@ def _barrier_number(op: Op, row: Row, kernel: Kernel, target: Target) -> str | N
     """PTX manual, section "bar, barrier": sixteen barriers a CTA; the count a multiple of the warp size."""
     if row.participants is not Participants.CTA or not isinstance(row.effect, BarrierSync):
         return None
-    given = {operand.name: value for operand, value in zip(row.operands, op.operands, strict=True)}
+    given = {operand.name: value for operand, value in paired(op)}
     number, count = given.get("id"), given.get("count")
     if isinstance(number, Const) and not 0 <= number.value < 16:
         return f"{row.text}: expected a barrier from 0 to 15 but got {number.value}"
@@ -114,11 +115,7 @@ RULES: tuple[Rule, ...] = (_target_has_it, _together, _full_warps, _barrier_numb
 
 def operations(nodes: tuple[Node, ...]) -> Iterator[Op]:
     """Every operation, in order."""
-    for node in nodes:
-        if isinstance(node, Op):
-            yield node
-        for block in blocks(node):
-            yield from operations(block)
+    return (node for node in every(nodes) if isinstance(node, Op))
 
 
 def verify(kernel: Kernel, target: Target) -> None:
@@ -126,8 +123,7 @@ def verify(kernel: Kernel, target: Target) -> None:
     launch = _cluster(kernel, target)
     findings = [] if launch is None else [Finding(launch, kernel.loc)]
     for op in operations(kernel.body):
-        row = op.row
-        assert isinstance(row, Row)
+        row = row_of(op)
         for rule in RULES:
             message = rule(op, row, kernel, target)
             if message is not None:

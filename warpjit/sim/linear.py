@@ -28,6 +28,7 @@ from warpjit.ir.nodes import (
     Return,
     While,
 )
+from warpjit.ir.walk import children
 from warpjit.isa.row import BarrierSync, Participants, Row, WaitUntil
 
 
@@ -150,17 +151,6 @@ def polls(node: Node) -> bool:
         assert isinstance(row, Row)
         return any(operand.space and operand.reads for operand in row.operands)
     return any(polls(child) for child in children(node))
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """The statements directly inside a statement."""
-    if isinstance(node, If):
-        return node.then + node.orelse
-    if isinstance(node, For):
-        return node.body
-    if isinstance(node, While):
-        return node.head + node.body
-    return ()
 
 
 @dataclass

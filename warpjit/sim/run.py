@@ -16,9 +16,10 @@ import numpy as np
 
 from warpjit.errors import NOWHERE, ArgumentError, Loc
 from warpjit.ir.nodes import Address, GlobalBuffer, Kernel, Node, Op, Registers, Slot, Tile
+from warpjit.ir.walk import children
 from warpjit.isa.row import Row
 from warpjit.sim.findings import LANES, Census
-from warpjit.sim.linear import Execute, Program, children, linearise
+from warpjit.sim.linear import Execute, Program, linearise
 from warpjit.sim.machine import Machine
 from warpjit.sim.memory import GlobalMemory, View, views_of
 from warpjit.sim.state import Region, State

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from warpjit.errors import Loc
 from warpjit.ir.nodes import Address, Atom, Const, Fragment, Op, OperandValue, Registers, Slot, Tile
+from warpjit.isa.pairing import paired
 from warpjit.isa.row import CompleteBytes, Kind, Mode, Operand, Row
 from warpjit.sim.findings import LANES
 
@@ -164,7 +165,9 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
     row = op.row
     assert isinstance(row, Row)
     params = dict(op.params)
-    bound = [_bind(operand, value, op.issues, params) for operand, value in _pairs(op, row)]
+    bound = [
+        _bind(operand, value, op.issues, params) for operand, value in paired(op) if operand.kind is not Kind.IMMEDIATE
+    ]
     reads = [i for i, each in enumerate(bound) if each.operand.reads]
     writes = [i for i, each in enumerate(bound) if each.operand.writes]
     step = Step(op, row, site, bound, reads, writes, _keywords(row.meaning, params, fast))
@@ -177,14 +180,6 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
     one_by_one = step.updates or isinstance(row.effect, CompleteBytes)
     step.waves = [_wave(bound, issues) for issues in _schedule(op.issues, bound, one_by_one)]
     return step
-
-
-def _pairs(op: Op, row: Row) -> list[tuple[Operand, OperandValue]]:
-    """Operands with their values. Immediates stand in the params; they may keep a place among the operands."""
-    wanted = [operand for operand in row.operands if operand.kind is not Kind.IMMEDIATE]
-    operands = row.operands if len(op.operands) == len(row.operands) else tuple(wanted)
-    pairs = zip(operands, op.operands, strict=True)
-    return [(operand, value) for operand, value in pairs if operand.kind is not Kind.IMMEDIATE]
 
 
 def _bind(operand: Operand, value: OperandValue, issues: int, params: dict[str, int]) -> Bound:
