@@ -282,7 +282,7 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
             return known[name](tracer.builder, owner)
         if name in METHODS.get(type(owner), {}) or (isinstance(owner, TensorValue) and name == "sub"):
             return Method(owner, name)
-        legal = sorted([*known, *METHODS.get(type(owner), {})])
+        legal = sorted([*known, *METHODS.get(type(owner), {}), *(["sub"] if isinstance(owner, TensorValue) else [])])
         raise TraceError(f"{kinds[type(owner)]} has no attribute {name!r}; it has {', '.join(legal) or 'none'}")
     try:
         value = tracer.scope.attribute(owner, name)

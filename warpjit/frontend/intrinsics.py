@@ -21,7 +21,7 @@ from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Allocate, Assume, Launch, Registers, SharedBuffer
-from warpjit.isa.target import MAX_BLOCK, MAX_THREADS
+from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
 from warpjit.layout import ComposeLayout, S, TileLayout
 
 # ---- entry --------------------------------------------------------------------------------------------------
@@ -80,8 +80,8 @@ def device_entry(tracer: Tracer, *, launch: Value, attributes: Value = None) -> 
             raise TraceError(f"grid {grid} does not divide into clusters of {cluster}")
     if given.max_registers is not None and given.min_blocks_per_sm is not None:
         raise TraceError("attributes: give max_registers or min_blocks_per_sm, not both")
-    if given.max_registers is not None and not 16 <= given.max_registers <= 255:
-        raise TraceError(f"max_registers: expected 16 to 255 but got {given.max_registers}")
+    if given.max_registers is not None and not MIN_REGISTERS <= given.max_registers <= MAX_REGISTERS:
+        raise TraceError(f"max_registers: expected {MIN_REGISTERS} to {MAX_REGISTERS} but got {given.max_registers}")
     tracer.launch = Launch(grid, block, cluster, given.max_registers, given.min_blocks_per_sm)
     tracer.builder.thread_params = tuple(zip(("ntid_x", "ntid_y", "ntid_z"), block, strict=True))
     tracer.builder.host = False
@@ -201,8 +201,9 @@ def registers_tensor(
     """A local tensor: as many registers as the layout's register axis spans."""
     word = element if element.bits >= 32 else dtypes.uint32
     count = -(-layout.span("m") * element.bits // word.bits)
-    if count > 1024:
-        raise TraceError(f"{hint} needs {count} registers of a thread: there are at most 255")
+    needed = count * word.bits // 32
+    if needed > MAX_REGISTERS:
+        raise TraceError(f"{hint} needs {needed} registers of a thread: there are at most {MAX_REGISTERS}")
     registers = Registers(tracer.builder.unique(hint), word, count)
     tracer.builder.emit(Allocate(registers, loc=tracer.builder.loc))
     return TensorValue(registers.name, element, shape, registers, layout, align=element.bytes, loc=tracer.builder.loc)

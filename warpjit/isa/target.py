@@ -22,6 +22,8 @@ MAX_THREADS = 1024
 """Threads a block may have."""
 MAX_BLOCK = (1024, 1024, 64)
 """Threads a block may have along x, y and z."""
+MIN_REGISTERS, MAX_REGISTERS = 16, 255
+"""32-bit registers that a thread may be limited to (CUDA C++ Programming Guide, "Compute Capabilities")."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks a grid may have along x, y and z."""
 DEFAULT_SHARED = 48 * 1024
