@@ -57,10 +57,6 @@ class Loc:
     def render(self) -> str:
         return "\n".join(frame.render() for frame in self.frames)
 
-    def short(self) -> str:
-        frame = self.innermost
-        return f"{frame.file}:{frame.line}" if frame else "<unknown place>"
-
 
 NOWHERE = Loc()
 
