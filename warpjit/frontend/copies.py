@@ -7,20 +7,17 @@ A chunk is contiguous and aligned on both sides, by proof. Operands that are no 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-
-import numpy as np
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, alignment, shown, static_int, tile_of
+from warpjit.frontend.addresses import Index, address, alignment, shown, static_int
+from warpjit.frontend.chunks import check_contiguous, chunk_starts, misaligned
 from warpjit.frontend.raw import RAW, immediate
 from warpjit.frontend.tracer import Tracer
-from warpjit.frontend.values import Scalar, TensorValue, Value
+from warpjit.frontend.values import TensorValue, Value
 from warpjit.ir.nodes import Address, OperandValue, Tile
 from warpjit.isa.row import Kind, Operand, Row
-from warpjit.layout import ComposeLayout
 
 BARRIER_KEYWORD = "mbar"
 
@@ -34,14 +31,10 @@ class Chunks:
     elements: int
     bytes: int
 
-    def refused(self, operand: Operand, sentence: str) -> TraceError:
-        return TraceError(f"{self.row.text}: operand {operand.name}: {sentence}")
-
     @property
     def starts(self) -> list[tuple[int, ...]]:
         """Coordinates of the first element of each chunk."""
-        *outer, last = self.shape
-        return list(itertools.product(*map(range, outer), range(0, last, self.elements)))
+        return chunk_starts(self.shape, self.elements)
 
 
 def copies_chunks(row: Row) -> bool:
@@ -131,46 +124,14 @@ def _described(tensor: TensorValue) -> str:
 
 def _addresses(tracer: Tracer, chunks: Chunks, operand: Operand, tensor: TensorValue) -> list[Address]:
     """Where each chunk begins, after proving that it is contiguous and aligned."""
-    _check_contiguous(chunks, operand, tensor)
+    what = f"{chunks.row.text}: operand {operand.name}"
+    check_contiguous(what, tensor, chunks.shape, chunks.elements)
     need = max(operand.align, chunks.bytes if chunks.row.operand("size").kind is Kind.IMMEDIATE else 0)
     addresses = []
     for start in chunks.starts:
         where: tuple[Index, ...] = start
         known = alignment(tracer.builder, tensor, where)
         if known % need:
-            raise chunks.refused(
-                operand,
-                f"the chunk at {start} of {tensor.name} must begin at a multiple of {need} bytes, but it is known to "
-                f"begin at a multiple of {known} only: align the tensor, or make its strides and the starts of slices "
-                f"multiples of {max(need // tensor.dtype.bytes, 1)} elements of {tensor.dtype}",
-            )
+            raise misaligned(what, tensor, f"the chunk at {start}", need, known)
         addresses.append(address(tracer.builder, tensor, where))
     return addresses
-
-
-def _check_contiguous(chunks: Chunks, operand: Operand, tensor: TensorValue) -> None:
-    if chunks.elements == 1:
-        return
-    if tensor.layout is None:
-        assert tensor.strides is not None
-        stride = tensor.strides[-1]
-        if isinstance(stride, Scalar) or stride != 1:
-            step = "an unknown stride" if isinstance(stride, Scalar) else f"a stride of {stride}"
-            raise chunks.refused(operand, f"a chunk must be contiguous, but the last axis of {tensor.name} has {step}")
-        return
-    places = tile_of(tensor.layout).enumerate(chunks.shape)["m"].reshape(-1, chunks.elements)
-    wrong = places - places[:, :1] != np.arange(chunks.elements)
-    if wrong.any():
-        chunk, element = (int(each) for each in np.argwhere(wrong)[0])
-        raise chunks.refused(
-            operand,
-            f"a chunk must be contiguous, but element {element} of the chunk at {chunks.starts[chunk]} of "
-            f"{tensor.name} lies {int(places[chunk, element] - places[chunk, 0])} elements after its first",
-        )
-    together = 1 << tensor.layout.per_element if isinstance(tensor.layout, ComposeLayout) else chunks.elements
-    if together % chunks.elements:
-        raise chunks.refused(
-            operand,
-            f"a chunk must be contiguous, but the swizzle of {tensor.name} keeps only {together} elements together, "
-            f"not {chunks.elements}",
-        )
