@@ -8,9 +8,9 @@ from warpjit.errors import TraceError
 from warpjit.frontend import memory
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.calls import INTRINSICS
-from warpjit.frontend.intrinsics import registers_tensor
 from warpjit.frontend.literals import describe
 from warpjit.frontend.raw import raw
+from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.tiles import apply
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
@@ -44,7 +44,7 @@ def fragments(
     layout = operand_layout(row, operand, M=m, N=n, K=k, batch=sizes)
     dtype = row.operand(operand).dtype
     assert dtype is not None
-    tensor = registers_tensor(tracer, shape, dtype, layout, tracer.hint or operand)
+    tensor = registers_tensor(tracer.builder, shape, dtype, layout, tracer.hint or operand)
     if fill is not None:
         assert isinstance(tensor.base, Registers)
         flat = tensor.with_(shape=(tensor.base.count,), layout=TileLayout(S[tensor.base.count]))

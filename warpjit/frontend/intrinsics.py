@@ -15,12 +15,12 @@ from warpjit.frontend.calls import BUILTINS, INTRINSICS, convert
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.loops import Unrolled, runtime_range
+from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
 from warpjit.ir import dtypes
-from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Allocate, Assume, Launch, Registers, SharedBuffer
+from warpjit.ir.nodes import Assume, Launch, SharedBuffer
 from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
 from warpjit.layout import ComposeLayout, S, TileLayout
 
@@ -192,21 +192,8 @@ def alloc_local(tracer: Tracer, shape: Value, dtype: Value = "float32", *, layou
     sizes, element = _shape(shape, "T.alloc_local"), as_dtype(dtype)
     if element is dtypes.mbarrier:
         raise TraceError("T.alloc_local: mbarriers live in shared memory")
-    return registers_tensor(tracer, sizes, element, _layout(layout, sizes, "T.alloc_local"), tracer.hint or "local")
-
-
-def registers_tensor(
-    tracer: Tracer, shape: tuple[int, ...], element: DType, layout: TileLayout | ComposeLayout, hint: str
-) -> TensorValue:
-    """A local tensor: as many registers as the layout's register axis spans."""
-    word = element if element.bits >= 32 else dtypes.uint32
-    count = -(-layout.span("m") * element.bits // word.bits)
-    needed = count * word.bits // 32
-    if needed > MAX_REGISTERS:
-        raise TraceError(f"{hint} needs {needed} registers of a thread: there are at most {MAX_REGISTERS}")
-    registers = Registers(tracer.builder.unique(hint), word, count)
-    tracer.builder.emit(Allocate(registers, loc=tracer.builder.loc))
-    return TensorValue(registers.name, element, shape, registers, layout, align=element.bytes, loc=tracer.builder.loc)
+    placed = _layout(layout, sizes, "T.alloc_local")
+    return registers_tensor(tracer.builder, sizes, element, placed, tracer.hint or "local")
 
 
 # ---- scalars --------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def limits(tracer: Tracer, what: str, valid: Value, shape: Sequence[int]) -> tup
     if valid is None:
         return (None,) * len(shape)
     if not isinstance(valid, tuple | list) or len(valid) != len(shape):
-        raise TraceError(f"{what}: expected valid= to have an entry for each axis of {tuple(shape)}, None where all exist")
+        raise TraceError(f"{what}: expected valid= to have an entry (None: all exist) for each axis of {tuple(shape)}")
     found: list[Index | None] = []
     for axis, limit in enumerate(valid):
         if isinstance(limit, bool | float) or (isinstance(limit, Scalar) and not limit.dtype.is_int):

@@ -58,7 +58,7 @@ def alloc_local(shape: Shape, dtype: DTypeOf[E] = "float32", *, layout: Layout |
             lane has the registers that the layout's axis `m` spans
 
     Register indices must be static (a loop over them is expanded): registers never land in local memory.
-    Raises TraceError: a size that is not a static positive int, more than 1,024 registers.
+    Raises TraceError: a size that is not a static positive int, more than 255 registers.
     """
 
 
