@@ -204,6 +204,18 @@ def alignment(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, .
     return math.gcd(multiple * tensor.dtype.bytes, tensor.align)
 
 
+def start_alignment(builder: Builder, tensor: TensorValue) -> int:
+    """Bytes that the address of the tensor's first element is known to be a multiple of; a swizzle must not be cut."""
+    size = tensor.dtype.bytes
+    offset = tensor.offset
+    multiple = offset if isinstance(offset, int) else offset_multiple(builder, offset)
+    if isinstance(tensor.layout, ComposeLayout):
+        period = tensor.layout.period
+        kept = math.gcd(multiple, period) if multiple else period
+        return math.gcd(min(kept, 1 << tensor.layout.per_element) * size, tensor.align)
+    return math.gcd(multiple * size, tensor.align)
+
+
 def offset_multiple(builder: Builder, offset: Scalar) -> int:
     assert offset.linear is not None
     return (

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpjit.errors import TraceError
-from warpjit.frontend import memory
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.calls import INTRINSICS
+from warpjit.frontend.fragments import fill as fill_fragment
 from warpjit.frontend.literals import describe
 from warpjit.frontend.raw import raw
 from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.tiles import apply
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
-from warpjit.ir.nodes import Registers
 from warpjit.isa.operands import operand_layout, operand_shape
 from warpjit.isa.row import Row
 from warpjit.isa.table import lookup
-from warpjit.layout import S, TileLayout
 
 
 def fragments(
@@ -46,10 +44,7 @@ def fragments(
     assert dtype is not None
     tensor = registers_tensor(tracer.builder, shape, dtype, layout, tracer.hint or operand)
     if fill is not None:
-        assert isinstance(tensor.base, Registers)
-        flat = tensor.with_(shape=(tensor.base.count,), layout=TileLayout(S[tensor.base.count]))
-        for index in range(tensor.base.count):
-            memory.store(tracer.builder, flat, (index,), fill)
+        fill_fragment(tracer.builder, tensor, fill)
     return tensor
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import memory, rearrange, views
+from warpjit.frontend import fragments, memory, rearrange, views
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.language.types import SCALAR_TYPES, ScalarType, as_dtype
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value
@@ -41,7 +41,16 @@ def _ptr(builder: Builder, tensor: TensorValue, *items: Value) -> Pointer:
 
 
 METHODS: dict[type, dict[str, Callable[..., Value]]] = {
-    TensorValue: {"view": _view, "rearrange": _rearrange, "permute": _permute, "ptr": _ptr},
+    TensorValue: {
+        "view": _view,
+        "rearrange": _rearrange,
+        "permute": _permute,
+        "ptr": _ptr,
+        "fill": fragments.fill,
+        "cast": fragments.cast,
+        "each": fragments.each,
+        "as_operand": fragments.as_operand,
+    },
 }
 
 ATTRIBUTES: dict[type, dict[str, Callable[[Builder, Any], Value]]] = {
@@ -51,6 +60,7 @@ ATTRIBUTES: dict[type, dict[str, Callable[[Builder, Any], Value]]] = {
         "layout": lambda builder, tensor: tensor.layout,
         "ndim": lambda builder, tensor: len(tensor.shape),
         "storage": lambda builder, tensor: views.storage(tensor),
+        "regs": fragments.regs,
     },
     Scalar: {"dtype": lambda builder, scalar: SCALAR_TYPES.get(scalar.dtype.name, scalar.dtype)},
 }

@@ -8,16 +8,15 @@ values and pointers is in `raw`.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, offset_multiple, static_int, tile_of
-from warpjit.frontend.builder import Builder
+from warpjit.frontend.addresses import Index, address, start_alignment, static_int, tile_of
 from warpjit.frontend.copies import apply_copy, copies_chunks
 from warpjit.frontend.intrinsics import lane_id, warp_id
+from warpjit.frontend.matrices import apply_matrix, move_of
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
 from warpjit.ir.nodes import Address, Atom, Fragment, OperandValue, Registers, Slot, Tile
@@ -124,7 +123,7 @@ def _tile(application: Application, operand: Operand, tensor: TensorValue) -> Is
         raise application.refused(operand, f"the layout of {tensor.name} must be known while tracing")
     builder = application.tracer.builder
     shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
-    start = _start_alignment(builder, tensor)
+    start = start_alignment(builder, tensor)
     whole = prove_tile(application.row, operand.name, tensor.layout, shape, tensor.dtype.bits, start)
     group = application.group.extents
     if whole.repeats[: len(group)] != group:
@@ -144,18 +143,6 @@ def _tile(application: Application, operand: Operand, tensor: TensorValue) -> Is
         for coordinate in itertools.product(*map(range, repeats))
     }
     return Issues(operand, tensor, repeats, addresses=addresses)
-
-
-def _start_alignment(builder: Builder, tensor: TensorValue) -> int:
-    """Bytes that the address of the tensor's first element is known to be a multiple of; a swizzle must not be cut."""
-    size = tensor.dtype.bytes
-    offset = tensor.offset
-    multiple = offset if isinstance(offset, int) else offset_multiple(builder, offset)
-    if isinstance(tensor.layout, ComposeLayout):
-        period = tensor.layout.period
-        kept = math.gcd(multiple, period) if multiple else period
-        return math.gcd(min(kept, 1 << tensor.layout.per_element) * size, tensor.align)
-    return math.gcd(multiple * size, tensor.align)
 
 
 def _group_coordinate(application: Application) -> tuple[Index, ...]:
@@ -238,7 +225,12 @@ def apply(
     if pred is not None or parameters:
         extra = "pred" if pred is not None else next(iter(parameters))
         raise TraceError(f"{row.text} takes no {extra}=: all 32 lanes execute it together")
-    application = Application(tracer, row, _scope(tracer, row, scope))
+    group = _scope(tracer, row, scope)
+    move = move_of(row, operands)
+    if move is not None:
+        apply_matrix(tracer, move, operands, group)
+        return
+    application = Application(tracer, row, group)
     accumulator = _accumulator(row)
     proven: dict[str, Issues] = {}
     scalars: dict[str, Atom] = {}

@@ -28,7 +28,7 @@ def _fragment(name: str, mode: Mode, num: int) -> Operand:
     return Operand(name, Kind.FRAGMENT, mode, dtype=uint32, shape=(num, 8, 4), layout=layout, element=uint16)
 
 
-def _rows(name: str, mode: Mode, num: int) -> Operand:
+def _rows(name: str, mode: Mode, num: int, trans: str) -> Operand:
     layout = TileLayout(S[(num, 8) : (8 @ laneid, 1 @ laneid)])
     return Operand(
         name,
@@ -40,6 +40,7 @@ def _rows(name: str, mode: Mode, num: int) -> Operand:
         space="shared",
         bytes=16,
         align=16,
+        transposed=bool(trans),
     )
 
 
@@ -81,7 +82,7 @@ def _load_row(num: int, trans: str, space: str) -> Row:
     text = f"ldmatrix.sync.aligned.m8n8.x{num}{trans}.{space}.b16"
     return Row(
         text=text,
-        operands=(_fragment("d", Mode.WRITE, num), _rows("src", Mode.READ, num)),
+        operands=(_fragment("d", Mode.WRITE, num), _rows("src", Mode.READ, num, trans)),
         code=Asm(f"{text} {{d}}, [{{src}}];"),
         meaning=_loaded(num, bool(trans)),
         needs=since(75),
@@ -96,7 +97,7 @@ def _store_row(num: int, trans: str, space: str) -> Row:
     text = f"stmatrix.sync.aligned.m8n8.x{num}{trans}.{space}.b16"
     return Row(
         text=text,
-        operands=(_rows("dst", Mode.WRITE, num), _fragment("a", Mode.READ, num)),
+        operands=(_rows("dst", Mode.WRITE, num, trans), _fragment("a", Mode.READ, num)),
         code=Asm(f"{text} [{{dst}}], {{a}};"),
         meaning=_stored(num, bool(trans)),
         needs=since(90),

@@ -78,6 +78,7 @@ class Operand:
     shape       FRAGMENT, or an ADDRESS that a tile can stand for: extents of the atom, in units of `dtype`
     layout      FRAGMENT: atom coordinates -> laneid and register (axis m).
                 ADDRESS: atom coordinates without the last -> laneid of the lane that gives this row's address
+    transposed  ADDRESS that a tile can stand for: a row of memory is a column of the matrix in the fragment
     repeats     names of the repeat axes before the atom, outermost first ("M", "N"); leading batch axes are free
     space       ADDRESS, BARRIER: "global" or "shared"
     bytes       ADDRESS: contiguous bytes moved at each address (0: given by the immediate or scalar named `size`)
@@ -105,6 +106,7 @@ class Operand:
     choices: tuple[int, ...] = ()
     element: DType | None = None
     needs: Needs | None = None
+    transposed: bool = False
 
     @property
     def registers(self) -> int:

@@ -3,7 +3,7 @@
     ARITHMETIC[(operation, dtype)]   add sub mul div floordiv mod min max neg abs sqrt fma shl shr and or xor not
     COMPARE[(operation, dtype)]      eq ne lt le gt ge
     SELECT[dtype], MOVE[dtype]
-    CONVERT[(to, from)], BITCAST[(to, from)]
+    CONVERT[(to, from)], BITCAST[(to, from)]; CONVERT_PAIR[(to, from)] of two floats to the halves of a word
     EXTRACT[bits], INSERT[bits], PACK64, UNPACK64
     SPECIAL[register]
 
@@ -16,7 +16,7 @@ from warpjit.isa.row import Row
 from warpjit.isa.scalar_arithmetic import ARITHMETIC as _ARITHMETIC
 from warpjit.isa.scalar_bits import BITCAST, EXTRACT, INSERT, LOGIC, PACK64, UNPACK64
 from warpjit.isa.scalar_compare import COMPARE, MOVE, SELECT
-from warpjit.isa.scalar_convert import CONVERT
+from warpjit.isa.scalar_convert import CONVERT, CONVERT_PAIR
 from warpjit.isa.scalar_special import SPECIAL
 
 ARITHMETIC: dict[tuple[str, str], Row] = {**_ARITHMETIC, **LOGIC}
@@ -27,6 +27,7 @@ ROWS: tuple[Row, ...] = (
     *SELECT.values(),
     *MOVE.values(),
     *CONVERT.values(),
+    *CONVERT_PAIR.values(),
     *BITCAST.values(),
     *EXTRACT.values(),
     *INSERT.values(),
@@ -40,6 +41,7 @@ __all__ = [
     "BITCAST",
     "COMPARE",
     "CONVERT",
+    "CONVERT_PAIR",
     "EXTRACT",
     "INSERT",
     "MOVE",

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from warpjit.ir import numerics
-from warpjit.ir.dtypes import DType
+from warpjit.ir.dtypes import DType, float32, uint16, uint32
 from warpjit.isa.needs import EVERYWHERE, since
-from warpjit.isa.row import Asm, Code, Cxx, Needs, Row
+from warpjit.isa.row import Array, Asm, Code, Cxx, Needs, Row
 from warpjit.isa.scalar_text import (
     BOOL,
     C_TYPES,
@@ -137,3 +139,27 @@ def _row(to: DType, of: DType) -> Row:
 
 CONVERT: dict[tuple[str, str], Row] = {(to.name, of.name): _row(to, of) for to in VALUES for of in VALUES}
 """d = a converted, by the names of both types, target first."""
+
+
+def _pair_row(to: DType, of: DType) -> Row:
+    text = f"cvt.rn.{to.ptx}x2.{of.ptx}"
+    return Row(
+        text=text,
+        operands=(result("d", uint32), value("a", of), value("b", of)),
+        code=Asm(f"{text} {{d}}, {{a}}, {{b}};"),
+        meaning=plain(lambda high, low: _packed_pair(numerics.convert(high, to), numerics.convert(low, to))),
+        needs=since(80),
+        pure=True,
+        section="Data Movement and Conversion Instructions: cvt",
+    )
+
+
+def _packed_pair(high: Array, low: Array) -> Array:
+    """16-bit floats to words (…), `low` in the low half."""
+    halves = (np.asarray(numerics.bitcast(each, uint16)).astype(np.uint32) for each in (high, low))
+    upper, lower = halves
+    return (upper << 16) | lower
+
+
+CONVERT_PAIR: dict[tuple[str, str], Row] = {(to.name, float32.name): _pair_row(to, float32) for to in HALVES}
+"""d = both operands converted, the second in the low half. By the names of the types, target first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from warpjit.isa.row import Kind, Operand, Row
 from warpjit.layout import Layout
 
 Ints = npt.NDArray[np.int64]
+Blocks: TypeAlias = tuple[tuple[tuple[int, int], ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,43 @@ def _prove_tile(
     operand = row.operand(name)
     atom = _atom(row, operand, element_bits)
     _check_declared(row, operand, layout, shape, atom)
+    _check_base(row, operand, base_align)
+    repeats = shape[: len(shape) - len(atom)]
+    zero = np.zeros(shape, np.int64)
+    places = layout.enumerate(shape).get("m", zero).reshape(prod(repeats), prod(atom[:-1]), atom[-1])
+    where = np.moveaxis(np.indices(shape), 0, -1).reshape(*places.shape, len(shape))
+    return TilePlacement(_row_offsets(row, operand, where, places, element_bits), repeats)
+
+
+def prove_blocks(
+    row: Row, operand_name: str, layout: Layout, shape: tuple[int, int], blocks: Blocks, base_align: int
+) -> None:
+    """That the 8 x 8 blocks of a matrix of 16-bit elements in memory have the rows that the instruction moves.
+
+    shape       (rows, columns) of the matrix
+    blocks      of each issue the blocks in the instruction's order, as (block row, block column)
+    base_align  as in `prove_tile`, which says what is refused
+
+    With an operand that is transposed a row of memory is a column of the matrix.
+    """
+    _prove_blocks(row, operand_name, layout, shape, blocks, base_align)
+
+
+@lru_cache(maxsize=4096)
+def _prove_blocks(row: Row, name: str, layout: Layout, shape: tuple[int, int], blocks: Blocks, base_align: int) -> None:
+    operand = row.operand(name)
+    _check_owners(row, operand, layout)
+    _check_base(row, operand, base_align)
+    zero = np.zeros(shape, np.int64)
+    flat = layout.enumerate(shape).get("m", zero).reshape(shape)
+    first = 8 * np.asarray(blocks, np.int64)[:, :, None, None, :]
+    steps = np.moveaxis(np.indices((8, 8)), 0, -1)
+    where = first + (steps[..., ::-1] if operand.transposed else steps)
+    where = where.reshape(len(blocks), -1, 8, 2)
+    _row_offsets(row, operand, where, flat[where[..., 0], where[..., 1]], 16)
+
+
+def _check_base(row: Row, operand: Operand, base_align: int) -> None:
     if base_align % operand.align:
         raise _refused(
             row,
@@ -63,14 +102,6 @@ def _prove_tile(
             f"the address of the tile is known to be a multiple of {base_align} bytes only, but must be one of "
             f"{operand.align}: give the allocation align={operand.align}, or start the slice at a multiple of it",
         )
-    repeats = shape[: len(shape) - len(atom)]
-    zero = np.zeros(shape, np.int64)
-    places = layout.enumerate(shape).get("m", zero).reshape(prod(repeats), prod(atom[:-1]), atom[-1])
-    offsets = _row_offsets(row, operand, shape, places, element_bits)
-    if operand.writes:
-        _check_apart(row, operand, offsets)
-    offsets.flags.writeable = False
-    return TilePlacement(offsets, repeats)
 
 
 def _refused(row: Row, operand: Operand, sentence: str) -> InstructionError:
@@ -97,19 +128,26 @@ def _check_declared(row: Row, operand: Operand, layout: Layout, shape: tuple[int
         raise _refused(
             row, operand, f"the layout {layout!r} has {layout.size()} elements, but the shape {shape} has {prod(shape)}"
         )
+    _check_owners(row, operand, layout)
+
+
+def _check_owners(row: Row, operand: Operand, layout: Layout) -> None:
     owners = [axis.name for axis in layout.axes if axis.name != "m"]
     if owners or any(it.extent > 1 for it in layout.replica):
         raise _refused(row, operand, f"a tile in memory has neither owners nor replicas, but the layout is {layout!r}")
 
 
-def _row_offsets(row: Row, operand: Operand, shape: tuple[int, ...], places: Ints, element_bits: int) -> Ints:
-    """Byte offsets (issues, rows), after checking that each row is contiguous and aligned."""
+def _row_offsets(row: Row, operand: Operand, where: Ints, places: Ints, element_bits: int) -> Ints:
+    """Byte offsets (issues, rows), after checking that each row is contiguous and aligned, and written once.
+
+    places  (issues, rows, elements): where each element lies; `where` (…, axes) which element of the tile it is
+    """
     steps = places - places[..., :1]
     wrong = steps != np.arange(places.shape[-1])
     if wrong.any():
         issue, line, element = (int(each) for each in np.argwhere(wrong)[0])
-        start = _coordinates(shape, places, issue, line, 0)
-        here = _coordinates(shape, places, issue, line, element)
+        start = _coordinates(where, issue, line, 0)
+        here = _coordinates(where, issue, line, element)
         raise _refused(
             row,
             operand,
@@ -124,9 +162,13 @@ def _row_offsets(row: Row, operand: Operand, shape: tuple[int, ...], places: Int
             row,
             operand,
             f"every row must start at a multiple of {operand.align} bytes, but the row at "
-            f"{_coordinates(shape, places, issue, line, 0)} starts {bits[issue, line] / 8:g} bytes after the origin",
+            f"{_coordinates(where, issue, line, 0)} starts {bits[issue, line] / 8:g} bytes after the origin",
         )
-    return np.ascontiguousarray(bits // 8)
+    offsets = np.ascontiguousarray(bits // 8)
+    if operand.writes:
+        _check_apart(row, operand, offsets)
+    offsets.flags.writeable = False
+    return offsets
 
 
 def _check_apart(row: Row, operand: Operand, offsets: Ints) -> None:
@@ -142,6 +184,5 @@ def _check_apart(row: Row, operand: Operand, offsets: Ints) -> None:
             )
 
 
-def _coordinates(shape: tuple[int, ...], places: Ints, *where: int) -> tuple[int, ...]:
-    linear = np.ravel_multi_index(where, places.shape)
-    return tuple(int(each) for each in np.unravel_index(linear, shape))
+def _coordinates(where: Ints, *element: int) -> tuple[int, ...]:
+    return tuple(int(each) for each in where[element])

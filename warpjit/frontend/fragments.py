@@ -1,0 +1,241 @@
+"""What a tensor spread over the lanes of a warp offers: `fill`, `cast`, `regs`, `each`, `as_operand`.
+
+A fragment of four axes (row repeats, column repeats, rows, columns), as `T.cuda.fragments` gives it, is the matrix of
+(row repeats · rows, column repeats · columns); one of two axes is a matrix as it is. Nothing here moves a value from
+lane to lane. What loads and stores whole fragments is in `matrices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from warpjit.errors import TraceError
+from warpjit.frontend import arithmetic, memory
+from warpjit.frontend.addresses import Index, static_int
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.language.types import as_dtype
+from warpjit.frontend.rearrange import rearrange
+from warpjit.frontend.registers import registers_tensor
+from warpjit.frontend.values import Scalar, TensorValue, Value
+from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Registers, Slot
+from warpjit.isa.operands import ONE_WARP, accepts, elements_a_register, fragment_operand
+from warpjit.isa.proof import prove
+from warpjit.isa.row import Row
+from warpjit.isa.scalar import CONVERT_PAIR
+from warpjit.isa.table import lookup
+from warpjit.layout import Axis, ComposeLayout, Iter, S, TileLayout, laneid, m
+
+LANES = 32
+
+
+def lane(builder: Builder) -> Scalar:
+    """This thread's lane."""
+    return builder.special("laneid", "lane", Facts(0, LANES - 1, 1, Uniformity.LANE))
+
+
+def sizes(tensor: TensorValue) -> tuple[int, ...]:
+    return tuple(static_int(extent, "an extent") for extent in tensor.shape)
+
+
+def _in_registers(tensor: TensorValue, what: str) -> TileLayout:
+    """The layout of a local tensor whose threads are lanes. TraceError for anything else."""
+    if not isinstance(tensor.base, Registers):
+        raise TraceError(f"{what}: expected a tensor in registers, but {tensor.name} is in {tensor.space} memory")
+    layout = tensor.layout
+    assert layout is not None
+    owners = [axis.name for axis in layout.axes if axis.name not in ("m", "laneid")]
+    if isinstance(layout, ComposeLayout) or owners or any(it.extent > 1 for it in layout.replica):
+        raise TraceError(
+            f"{what}: expected registers placed by lanes alone (laneid), once each, but the layout of {tensor.name} is "
+            f"{layout!r}"
+        )
+    return layout
+
+
+def matrix(builder: Builder, tensor: TensorValue, what: str) -> TensorValue:
+    """The fragment as a matrix (rows, columns)."""
+    if len(tensor.shape) == 2:
+        return tensor
+    if len(tensor.shape) == 4:
+        return rearrange(builder, tensor, "i j row column -> (i row) (j column)", {})
+    raise TraceError(
+        f"{what}: expected a fragment of 4 axes (row repeats, column repeats, rows, columns) or a matrix of 2, but "
+        f"{tensor.name} has shape {sizes(tensor)}: rearrange it"
+    )
+
+
+# ---- registers ----------------------------------------------------------------------------------------------
+
+
+def regs(builder: Builder, tensor: TensorValue) -> TensorValue:
+    """`t.regs`: this lane's registers, in order, as a tensor of one axis."""
+    layout = _in_registers(tensor, "regs")
+    count = layout.size("m")
+    if layout.span("m") - layout.offset.get(m, 0) != count:
+        raise TraceError(f"regs: the registers of {tensor.name} are not consecutive: {layout!r}")
+    start = static_int(tensor.offset, "an offset") + layout.offset.get(m, 0)
+    return tensor.with_(shape=(count,), layout=TileLayout(S[count]), offset=start)
+
+
+def fill(builder: Builder, tensor: TensorValue, value: Value) -> None:
+    """`t.fill(x)`: every register becomes x."""
+    mine = regs(builder, tensor)
+    for index in range(sizes(mine)[0]):
+        memory.store(builder, mine, (index,), value)
+
+
+def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
+    """`t.cast(dtype)`: new registers with the same elements, converted where they are."""
+    layout, target = _in_registers(tensor, "cast"), as_dtype(dtype)
+    source = regs(builder, tensor)
+    (count,) = sizes(source)
+    result = registers_tensor(builder, sizes(tensor), target, _from_zero(layout), tensor.name)
+    mine = regs(builder, result)
+    pair = CONVERT_PAIR.get((target.name, tensor.dtype.name)) if count % 2 == 0 else None
+    if pair is not None:
+        _cast_pairs(builder, pair, source, result, count)
+        return result
+    for index in range(count):
+        memory.store(builder, mine, (index,), memory.load(builder, source, (index,)))
+    return result
+
+
+def _cast_pairs(builder: Builder, row: Row, source: TensorValue, result: TensorValue, count: int) -> None:
+    """Two neighbouring registers become the halves of one."""
+    assert isinstance(result.base, Registers)
+    for index in range(0, count, 2):
+        low, high = (builder.atom(memory.load(builder, source, (index + part,))) for part in (0, 1))
+        builder.issue(row, (Slot(result.base, index // 2), high, low))
+
+
+def _from_zero(layout: TileLayout) -> TileLayout:
+    """The layout with its first register 0."""
+    offset: dict[Axis | str, int] = {axis: value for axis, value in layout.offset.items() if axis != m}
+    return TileLayout.from_iters(layout.shard, layout.replica, offset)
+
+
+# ---- who holds what -------------------------------------------------------------------------------------------
+
+
+def each(builder: Builder, tensor: TensorValue) -> tuple[tuple[Index, ...], ...]:
+    """`t.each()`: (register, row, column) of each register of this lane."""
+    _in_registers(tensor, "each")
+    whole = matrix(builder, tensor, "each") if len(tensor.shape) == 4 else tensor
+    assert isinstance(whole.layout, TileLayout)
+    axes = [_axis_digits(whole.layout, sizes(whole), axis) for axis in range(len(whole.shape))]
+    _check_inverse(tensor, whole.layout, sizes(whole), axes)
+    here = lane(builder)
+    from_lane = [_of_lane(builder, digits, here) for digits in axes]
+    result = []
+    for register in range(whole.layout.size("m")):
+        where = (
+            _sum(builder, part, _of_register(digits, register)) for part, digits in zip(from_lane, axes, strict=True)
+        )
+        result.append((register, *where))
+    return tuple(result)
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A part of a coordinate: `weight` · ((lane or register // stride) % extent)."""
+
+    it: Iter
+    weight: int
+
+
+def _axis_digits(layout: TileLayout, shape: Sequence[int], axis: int) -> list[Digit]:
+    grouped, seps = layout.group(shape)
+    digits: list[Digit] = []
+    weight = 1
+    for it in reversed(grouped.shard[seps[axis] : seps[axis + 1]]):
+        if it.extent > 1:
+            digits.append(Digit(it, weight))
+        weight *= it.extent
+    return digits
+
+
+def _of_register(digits: Sequence[Digit], register: int) -> int:
+    return sum(each.weight * (register // each.it.stride % each.it.extent) for each in digits if each.it.axis == m)
+
+
+def _of_lane(builder: Builder, digits: Sequence[Digit], here: Scalar) -> Index:
+    total: Index = 0
+    for digit in digits:
+        if digit.it.axis == laneid:
+            part = arithmetic.binary(builder, "floordiv", here, digit.it.stride)
+            if digit.it.extent * digit.it.stride < LANES:
+                part = arithmetic.binary(builder, "mod", part, digit.it.extent)
+            total = _sum(builder, arithmetic.binary(builder, "mul", part, digit.weight), total)
+    return total
+
+
+def _sum(builder: Builder, a: Index, b: Index) -> Index:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return a if b == 0 else b if a == 0 else arithmetic.binary(builder, "add", a, b)
+
+
+def _check_inverse(tensor: TensorValue, layout: TileLayout, shape: Sequence[int], axes: list[list[Digit]]) -> None:
+    """The digits are the inverse of the layout where every lane and register holds exactly one element."""
+    places = layout.enumerate(shape)
+    zero = np.zeros(tuple(shape), np.int64)
+    lanes, registers = places.get("laneid", zero), places.get("m", zero) - layout.offset.get(m, 0)
+    where = np.indices(tuple(shape))
+    for axis, digits in enumerate(axes):
+        found = np.zeros(tuple(shape), np.int64)
+        for digit in digits:
+            source = lanes if digit.it.axis == laneid else registers
+            found += digit.weight * (source // digit.it.stride % digit.it.extent)
+        if not np.array_equal(found.reshape(-1), where[axis].reshape(-1)) or layout.offset.get(laneid, 0):
+            raise TraceError(f"each: the registers of {tensor.name} do not tell which element they hold: {layout!r}")
+
+
+# ---- as an operand ----------------------------------------------------------------------------------------------
+
+
+def as_operand(builder: Builder, tensor: TensorValue, instruction: Value, operand: Value) -> TensorValue:
+    """`t.as_operand(instruction, "A")`: the same registers under the operand's axes, proven to be in place."""
+    row = lookup(instruction) if isinstance(instruction, str) else instruction
+    if not isinstance(row, Row):
+        raise TraceError(
+            f'as_operand: expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}'
+        )
+    wanted = fragment_operand(row, operand)
+    _in_registers(tensor, "as_operand")
+    if not accepts(wanted, tensor.dtype):
+        raise TraceError(
+            f"as_operand: {row.text} takes {wanted.element or wanted.dtype} as operand {operand}, but {tensor.name} "
+            f"holds {tensor.dtype}"
+        )
+    assert wanted.dtype is not None and isinstance(tensor.base, Registers)
+    whole = matrix(builder, tensor, "as_operand")
+    packed = elements_a_register(wanted) if tensor.dtype.bits < wanted.dtype.bits else 1
+    rows, columns = wanted.shape[0], prod(wanted.shape[1:]) * packed
+    for extent, atom, axis in zip(sizes(whole), (rows, columns), ("rows", "columns"), strict=True):
+        if extent % atom:
+            raise TraceError(
+                f"as_operand: operand {operand} of {row.text} has {atom} {axis}, but {tensor.name} has {extent}, which "
+                "is no multiple"
+            )
+    view = rearrange(builder, whole, "(i row) (j column) -> i j row column", {"row": rows, "column": columns})
+    assert view.layout is not None
+    prove(row, operand, view.layout, sizes(view), tensor.dtype, tensor.base.count, ONE_WARP)
+    return view
+
+
+def halves_of(tensor: TensorValue) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(lanes, places) of the 16-bit elements of a matrix in registers: who holds each, and where in its registers."""
+    layout = _in_registers(tensor, "a matrix of 8 x 8 blocks")
+    rows, columns = sizes(tensor)
+    packed = tensor.dtype.bits // 16
+    shape = (rows, columns * packed)
+    places = layout.unpack(packed).enumerate(shape)
+    zero = np.zeros(shape, np.int64)
+    start = static_int(tensor.offset, "an offset") * packed
+    return places.get("laneid", zero).reshape(shape), places.get("m", zero).reshape(shape) + start

@@ -1,0 +1,208 @@
+"""`ldmatrix` and `stmatrix` on (fragment, matrix in shared memory), in elements.
+
+The fragment's layout says which 8 x 8 block each of its registers holds; that gives the order in which the blocks are
+asked for. What does not come as such blocks is refused with the form that would. The form in which the tile's axes are
+the instruction's own is in `tiles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpjit.errors import InstructionError, TraceError
+from warpjit.frontend import arithmetic
+from warpjit.frontend.addresses import Index, address, start_alignment
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.fragments import halves_of, lane, matrix, sizes
+from warpjit.frontend.tracer import Tracer
+from warpjit.frontend.values import TensorValue, Value
+from warpjit.ir.nodes import Fragment, OperandValue, Registers, Slot, Tile
+from warpjit.isa.operands import Group
+from warpjit.isa.row import Kind, Operand, Row
+from warpjit.isa.tile_proof import Blocks, prove_blocks
+
+Ints = npt.NDArray[np.int64]
+BLOCK = 8  # rows and columns of a matrix of the instruction
+
+
+@dataclass(frozen=True)
+class Move:
+    """The operands of a matrix move: the fragment's, and the memory's."""
+
+    row: Row
+    registers: Operand
+    memory: Operand
+
+    @property
+    def count(self) -> int:
+        """Blocks, and registers, of one issue."""
+        return self.registers.registers
+
+    def refused(self, sentence: str) -> TraceError:
+        return TraceError(f"{self.row.text}: {sentence}")
+
+
+def move_of(row: Row, operands: Sequence[Value]) -> Move | None:
+    """The move, where the row is one of 8 x 8 blocks and the operand in memory is a matrix of two axes."""
+    if [each.kind for each in row.operands if each.kind is not Kind.FRAGMENT] != [Kind.ADDRESS] or len(operands) != 2:
+        return None
+    memory = next(each for each in row.operands if each.kind is Kind.ADDRESS)
+    registers = next(each for each in row.operands if each.kind is Kind.FRAGMENT)
+    tile = operands[row.operands.index(memory)]
+    if registers.layout is None or not isinstance(tile, TensorValue) or len(tile.shape) != 2:
+        return None
+    return Move(row, registers, memory)
+
+
+def apply_matrix(tracer: Tracer, move: Move, operands: Sequence[Value], group: Group) -> None:
+    """As many issues as the fragment has registers for."""
+    if group.extents:
+        raise move.refused(f'a matrix of two axes belongs to one warp: expected scope="warp" but got {group.scope!r}')
+    by_name = dict(zip((each.name for each in move.row.operands), operands, strict=True))
+    fragment, tile = by_name[move.registers.name], by_name[move.memory.name]
+    _check(move, fragment, tile)
+    builder = tracer.builder
+    whole = matrix(builder, fragment, move.row.text)
+    blocks = _blocks(move, whole)
+    if _shape_in_halves(whole) != sizes(tile):
+        raise move.refused(
+            f"the fragment {fragment.name} is a matrix of {_shape_in_halves(whole)} 16-bit elements, but {tile.name} "
+            f"has shape {sizes(tile)}"
+        )
+    assert tile.layout is not None and isinstance(fragment.base, Registers)
+    _prove(move, builder, tile, blocks)
+    first = _first_register(whole)
+    slots = tuple(
+        tuple(Slot(fragment.base, first + issue * move.count + index) for index in range(move.count))
+        for issue in range(len(blocks))
+    )
+    addresses = tuple(address(builder, tile, _row_of_lane(builder, move, issue)) for issue in blocks)
+    values: dict[str, OperandValue] = {move.registers.name: Fragment(slots), move.memory.name: Tile(addresses)}
+    builder.issue(move.row, tuple(values[each.name] for each in move.row.operands), issues=len(blocks), scope="warp")
+
+
+def _check(move: Move, fragment: Value, tile: TensorValue) -> None:
+    if not isinstance(fragment, TensorValue) or not isinstance(fragment.base, Registers):
+        raise move.refused(
+            f"operand {move.registers.name}: expected a tensor in registers but got {arithmetic.describe(fragment)}"
+        )
+    if tile.space != move.memory.space:
+        raise move.refused(
+            f"operand {move.memory.name}: expected a {move.memory.space} tensor, but {tile.name} is {tile.space}"
+        )
+    if tile.dtype.bits != 16:
+        raise move.refused(
+            f"operand {move.memory.name}: expected a matrix of 16-bit elements, but {tile.name} holds {tile.dtype}"
+        )
+    if tile.layout is None:
+        raise move.refused(f"operand {move.memory.name}: the layout of {tile.name} must be known while tracing")
+    if fragment.base.word.bits != 32 or fragment.dtype.bits not in (16, 32):
+        raise move.refused(
+            f"operand {move.registers.name}: expected registers of 16-bit elements or of their 32-bit words, but "
+            f"{fragment.name} holds {fragment.dtype}"
+        )
+
+
+def _shape_in_halves(whole: TensorValue) -> tuple[int, ...]:
+    rows, columns = sizes(whole)
+    return rows, columns * whole.dtype.bits // 16
+
+
+def _first_register(whole: TensorValue) -> int:
+    _, places = halves_of(whole)
+    return int(places.min()) // 2
+
+
+# ---- blocks ---------------------------------------------------------------------------------------------------
+
+
+def _blocks(move: Move, whole: TensorValue) -> Blocks:
+    """Of each issue the blocks that its registers hold, as (block row, block column), in the registers' order."""
+    rows, columns = _shape_in_halves(whole)
+    if rows % BLOCK or columns % BLOCK:
+        raise move.refused(f"a fragment of {rows} x {columns} elements does not fall into blocks of 8 x 8")
+    lanes, places = halves_of(whole)
+    i, j = np.indices((rows, columns))
+    _check_lanes(move, whole, lanes, 4 * (i % BLOCK) + j % BLOCK // 2, j % 2, places)
+    registers = places[::BLOCK, ::BLOCK] // 2
+    wrong = places // 2 != np.repeat(np.repeat(registers, BLOCK, 0), BLOCK, 1)
+    if wrong.any():
+        r, c = (int(each) for each in np.argwhere(wrong)[0])
+        raise move.refused(
+            f"a block of 8 x 8 goes to one register of each lane, but of {whole.name} element ({r}, {c}) is in "
+            f"register {places[r, c] // 2}, and ({r // 8 * 8}, {c // 8 * 8}) of the same block in register "
+            f"{registers[r // BLOCK, c // BLOCK]}"
+        )
+    order = np.argsort(registers, axis=None)
+    found = [(int(k) // registers.shape[1], int(k) % registers.shape[1]) for k in order]
+    count = move.count
+    if len(found) % count:
+        raise move.refused(
+            f"it moves {count} blocks of 8 x 8 at a time, but {whole.name} has {len(found)}: use a form with .x"
+            f"{'2' if len(found) % 2 == 0 else '1'}"
+        )
+    return tuple(tuple(found[k : k + count]) for k in range(0, len(found), count))
+
+
+def _check_lanes(move: Move, whole: TensorValue, lanes: Ints, own: Ints, half: Ints, places: Ints) -> None:
+    """Each element in the lane and half to which the instruction moves it."""
+    wrong = (lanes != own) | (places % 2 != half)
+    if not wrong.any():
+        return
+    r, c = (int(each) for each in np.argwhere(wrong)[0])
+    rows, columns = np.indices(lanes.shape)
+    turned = np.array_equal(lanes, 4 * (columns % BLOCK) + rows % BLOCK // 2)
+    other = "without" if move.memory.transposed else "with"
+    advice = f"; it holds the transpose: permute(1, 0) both, and use the form {other} .trans" if turned else ""
+    raise move.refused(
+        f"element ({r}, {c}) of {whole.name} is in lane {lanes[r, c]}, half {places[r, c] % 2} of register "
+        f"{places[r, c] // 2}, but the instruction moves it to lane {own[r, c]}, half {half[r, c]}{advice}"
+    )
+
+
+def _prove(move: Move, builder: Builder, tile: TensorValue, blocks: Blocks) -> None:
+    """The memory has the rows that are asked for. The error says where the other form, with or without .trans, fits."""
+    rows, columns = sizes(tile)
+    assert tile.layout is not None
+    try:
+        prove_blocks(move.row, move.memory.name, tile.layout, (rows, columns), blocks, start_alignment(builder, tile))
+    except InstructionError as error:
+        places = tile.layout.enumerate((rows, columns))["m"].reshape(rows, columns)
+        along = places[1, 0] if not move.memory.transposed else places[0, 1]
+        other = "without" if move.memory.transposed else "with"
+        advice = f"; {tile.name} is contiguous the other way: use the form {other} .trans"
+        raise InstructionError(f"{error}{advice if along - places[0, 0] == 1 else ''}") from None
+
+
+# ---- addresses ------------------------------------------------------------------------------------------------
+
+
+def _row_of_lane(builder: Builder, move: Move, issue: Sequence[tuple[int, int]]) -> tuple[Index, ...]:
+    """The coordinates of the first element of the memory row that this lane names: row lane % 8 of block lane // 8."""
+    here = lane(builder)
+    base = issue[0]
+    steps = [(b[0] - base[0], b[1] - base[1]) for b in issue]
+    for index, step in enumerate(steps):
+        parts = [steps[bit] for bit in (1, 2) if index & bit]
+        if step != (sum(part[0] for part in parts), sum(part[1] for part in parts)):
+            raise move.refused(f"the blocks of one issue, {tuple(issue)}, do not form a box")
+    result: list[Index] = []
+    for axis in (0, 1):
+        along = axis == (1 if move.memory.transposed else 0)
+        total: Index = BLOCK * base[axis]
+        if along:
+            total = _plus(builder, arithmetic.binary(builder, "mod", here, BLOCK), total)
+        for bit in (1, 2):
+            if bit < len(steps) and steps[bit][axis]:
+                digit = arithmetic.binary(builder, "mod", arithmetic.binary(builder, "floordiv", here, BLOCK * bit), 2)
+                total = _plus(builder, arithmetic.binary(builder, "mul", digit, BLOCK * steps[bit][axis]), total)
+        result.append(total)
+    return tuple(result)
+
+
+def _plus(builder: Builder, a: Index, b: Index) -> Index:
+    return a if b == 0 else arithmetic.binary(builder, "add", a, b)
