@@ -267,7 +267,7 @@ def test_tiles_that_cannot_be_copied():
         turned = T.alloc_shared((8, 8), "float32", layout=TileLayout(S[(8, 8) : (1, 8)]))
         odd = T.alloc_shared((8, 8), "float32", layout=ComposeLayout(1, 2, 3, TileLayout(S[(8, 8)])))
         T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:4], Out)
-        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:4], scope="warp")
+        T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:4], scope="cluster")
         T.cuda.tile.apply(CG, Out[0:4], tile.sub[0, 0:4])
         T.cuda.tile.apply(CG, tile.sub[0, 0:4], Out[0:8])
         T.cuda.tile.apply(CG, tile.sub[0, 0:2], Out[0:2])
@@ -283,12 +283,12 @@ def test_tiles_that_cannot_be_copied():
     text = "cp.async.cg.shared.global"
     assert [message for message, _ in refused(kernel)] == [
         f"{text} takes 2 tensors (dst, src) but got 3 operands",
-        f"{text} is executed by single threads: expected scope=\"thread\" but got 'warp'",
+        f"{text}: expected scope 'thread', 'warp', 'warpgroup', 'cta' but got 'cluster'",
         f"{text}: operand dst: expected a shared tensor, but Out is global",
         f"{text}: tile of float32, shape (4,), and Out of float32, shape (8,), are no tiles of one type and shape",
         f"{text}: operand size: expected 16 but got 8",
         f"{text}: operand size: the last axis of 24 bytes is no multiple of 16 bytes",
-        f"{text} takes no chunk=; it takes pred=, size=, src_size=",
+        f"{text} takes no chunk=; it takes pred=, size=, src_size=, valid=",
         f"{text}: operand src: the chunk at (0,) of Out must begin at a multiple of 16 bytes, but it is known to begin "
         "at a multiple of 4 only: align the tensor, or make its strides and the starts of slices multiples of 4 "
         "elements of float32",

@@ -92,6 +92,11 @@ def bounds(value: Index) -> tuple[int | None, int | None]:
     return value, value
 
 
+def multiple_of(value: Index) -> int:
+    """What an index or size is known to be a multiple of (0 of 0)."""
+    return value.facts.multiple if isinstance(value, Scalar) else abs(value)
+
+
 def shown(shape: tuple[Index, ...]) -> str:
     """A shape in a sentence; a runtime size by the name of its local."""
     names = [str(getattr(x.atom, "name", "?")) if isinstance(x, Scalar) else str(x) for x in shape]

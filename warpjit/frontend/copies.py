@@ -1,40 +1,56 @@
-"""`T.cuda.tile.apply` of copies that single threads make: cp.async and its bulk form on chunks of tiles.
+"""`T.cuda.tile.apply` of copies: cp.async and its bulk form on chunks of tiles.
 
-Both tensors have the same shape; each thread copies the whole tile that it names, chunk by chunk along the last axis.
-A chunk is contiguous and aligned on both sides, by proof. Operands that are no tiles are given by name: `size=`,
-`src_size=`, `mbar=`. What a warp does together is in `tiles`, single pointers in `raw`.
+Both tensors have the same shape. The threads of the scope share the chunks of the last axis among them; in scope
+"thread" each thread copies the whole tile that it names. A chunk is contiguous and aligned on both sides, by proof.
+Operands that are no tiles are given by name: `size=`, `src_size=`, `mbar=`. What a warp does together is in `tiles`,
+single pointers in `raw`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import groupby
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, alignment, shown, static_int
-from warpjit.frontend.chunks import check_contiguous, chunk_starts, misaligned
+from warpjit.frontend.addresses import Index, address, alignment, multiple_of, shown, static_int
+from warpjit.frontend.builder import Builder
+from warpjit.frontend.chunks import check_contiguous, misaligned
 from warpjit.frontend.raw import RAW, immediate
+from warpjit.frontend.sharing import exists, limits, shared_out
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
-from warpjit.ir.nodes import Address, OperandValue, Tile
+from warpjit.ir.nodes import Atom, OperandValue, Tile
 from warpjit.isa.row import Kind, Operand, Row
 
 BARRIER_KEYWORD = "mbar"
+SOURCE_SIZE = "src_size"
+"""The operand that says how many bytes of a chunk are read; the rest becomes 0."""
 
 
 @dataclass(frozen=True)
-class Chunks:
-    """How the tiles of one `tile.apply` fall into chunks: `shape` of both, `elements` of `bytes` bytes a chunk."""
+class Copy:
+    """One `tile.apply`: both tiles have `shape` and fall into chunks of `elements` elements, `bytes` bytes."""
 
     row: Row
+    tensors: tuple[TensorValue, ...]
     shape: tuple[int, ...]
     elements: int
     bytes: int
 
-    @property
-    def starts(self) -> list[tuple[int, ...]]:
-        """Coordinates of the first element of each chunk."""
-        return chunk_starts(self.shape, self.elements)
+    def refused(self, sentence: str) -> TraceError:
+        return TraceError(f"{self.row.text}: {sentence}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One copy of this thread: its chunk, who has it, and how many of its bytes are read (None: all)."""
+
+    start: tuple[Index, ...]
+    predicate: Atom | None
+    src_size: Atom | None
 
 
 def copies_chunks(row: Row) -> bool:
@@ -47,35 +63,79 @@ def _tiles(row: Row) -> list[Operand]:
 
 
 def apply_copy(tracer: Tracer, row: Row, operands: tuple[Value, ...], scope: Value, given: dict[str, Value]) -> None:
-    """One copy for each chunk, in row-major order. `given`: `pred` and the row's other operands, by name."""
-    if scope not in (None, "thread"):
-        raise TraceError(f'{row.text} is executed by single threads: expected scope="thread" but got {scope!r}')
+    """One copy for each chunk of this thread, in row-major order. `given`: `pred`, `valid`, other operands by name."""
     tiles = _tiles(row)
     if len(operands) != len(tiles):
         names = ", ".join(operand.name for operand in tiles)
         raise TraceError(f"{row.text} takes {len(tiles)} tensors ({names}) but got {len(operands)} operands")
     named = _named(row, dict(given))
-    pred = named.pop("pred", None)
-    tensors = [_tensor(row, operand, value) for operand, value in zip(tiles, operands, strict=True)]
-    chunks = _chunks(row, tensors, named)
-    values: list[OperandValue] = []
-    for operand in row.operands:
-        if operand in tiles:
-            values.append(Tile(tuple(_addresses(tracer, chunks, operand, tensors[tiles.index(operand)]))))
-        elif operand.kind is Kind.IMMEDIATE or operand.name not in named:
-            values.append(None)
-        else:
-            values.append(RAW[operand.kind](tracer, row, operand, named[operand.name], 0))
-    params = tuple((each.name, chunks.bytes) for each in row.operands if each.kind is Kind.IMMEDIATE)
-    predicate = None if pred is None else tracer.builder.atom(arithmetic.truth(tracer.builder, pred))
-    tracer.builder.issue(row, tuple(values), params=params, issues=len(chunks.starts), predicate=predicate)
+    pred, valid = named.pop("pred", None), named.pop("valid", None)
+    tensors = tuple(_tensor(row, operand, value) for operand, value in zip(tiles, operands, strict=True))
+    copy = _copy(row, tensors, named)
+    parts = _parts(tracer, copy, scope, pred, valid, named)
+    for operand, tensor in zip(tiles, tensors, strict=True):
+        check_contiguous(f"{row.text}: operand {operand.name}", tensor, copy.shape, copy.elements)
+    others = {
+        each.name: RAW[each.kind](tracer, row, each, named[each.name], 0)
+        for each in row.operands
+        if each not in tiles and each.kind is not Kind.IMMEDIATE and each.name in named
+    }
+    for alike in _alike(parts):
+        values: list[OperandValue] = []
+        for operand in row.operands:
+            if operand in tiles:
+                values.append(_addresses(tracer, copy, operand, tensors[tiles.index(operand)], alike))
+            elif operand.name == SOURCE_SIZE and alike[0].src_size is not None:
+                values.append(alike[0].src_size)
+            else:
+                values.append(others.get(operand.name))
+        params = tuple((each.name, copy.bytes) for each in row.operands if each.kind is Kind.IMMEDIATE)
+        tracer.builder.issue(row, tuple(values), params=params, issues=len(alike), predicate=alike[0].predicate)
+
+
+def _parts(tracer: Tracer, copy: Copy, scope: Value, pred: Value, valid: Value, named: dict[str, Value]) -> list[Part]:
+    """This thread's chunks, with what they depend on."""
+    builder = tracer.builder
+    bounds = limits(tracer, copy.row.text, valid, copy.shape)
+    if valid is not None and SOURCE_SIZE in named:
+        raise copy.refused("give valid= or src_size=, not both")
+    chosen = None if pred is None else arithmetic.truth(builder, pred)
+    parts = []
+    for chunk in shared_out(tracer, copy.row.text, "thread" if scope is None else scope, copy.shape, copy.elements):
+        conditions = [each for each in (chunk.mine, chosen) if each is not None]
+        predicate = None
+        if conditions:
+            predicate = builder.atom(reduce(partial(arithmetic.join_conditions, builder, "and"), conditions))
+        size = None if valid is None else _source_size(builder, copy, chunk.start, bounds)
+        parts.append(Part(chunk.start, predicate, size))
+    return parts
+
+
+def _source_size(builder: Builder, copy: Copy, start: tuple[Index, ...], bounds: Sequence[Index | None]) -> Atom | None:
+    """How many bytes of the chunk exist."""
+    last = bounds[-1]
+    whole = last is None or multiple_of(last) % copy.elements == 0
+    outer = exists(builder, start, (*bounds[:-1], last if whole else None), copy.shape)
+    size: Value = copy.bytes
+    if not whole:
+        left = arithmetic.binary(builder, "sub", arithmetic.natural(builder, last), start[-1])
+        some = arithmetic.binary(builder, "max", arithmetic.binary(builder, "min", left, copy.elements), 0)
+        size = arithmetic.binary(builder, "mul", some, copy.bytes // copy.elements)
+    if outer is None:
+        return None if whole else builder.atom(size)
+    return builder.atom(arithmetic.select(builder, outer, size, 0))
+
+
+def _alike(parts: list[Part]) -> list[list[Part]]:
+    """Neighbours that depend on the same: one operation."""
+    return [list(group) for _, group in groupby(parts, lambda part: (part.predicate, part.src_size))]
 
 
 def _named(row: Row, given: dict[str, Value]) -> dict[str, Value]:
     """Parameters by the operands' names."""
     others = [each for each in row.operands if each not in _tiles(row)]
     keyword = {each.name: BARRIER_KEYWORD if each.kind is Kind.BARRIER else each.name for each in others}
-    known = {*keyword.values(), "pred"}
+    known = {*keyword.values(), "pred", *(["valid"] if SOURCE_SIZE in keyword.values() else [])}
     for name in given:
         if name not in known:
             raise TraceError(f"{row.text} takes no {name}=; it takes {', '.join(f'{each}=' for each in sorted(known))}")
@@ -83,7 +143,7 @@ def _named(row: Row, given: dict[str, Value]) -> dict[str, Value]:
     for each in others:
         if each.name not in named and not each.optional and each.name != "size":
             raise TraceError(f"{row.text} needs {keyword[each.name]}=")
-    return named | ({"pred": given["pred"]} if "pred" in given else {})
+    return named | {name: given[name] for name in ("pred", "valid") if name in given}
 
 
 def _tensor(row: Row, operand: Operand, value: Value) -> TensorValue:
@@ -95,7 +155,7 @@ def _tensor(row: Row, operand: Operand, value: Value) -> TensorValue:
     return value
 
 
-def _chunks(row: Row, tensors: list[TensorValue], named: dict[str, Value]) -> Chunks:
+def _copy(row: Row, tensors: tuple[TensorValue, ...], named: dict[str, Value]) -> Copy:
     """The chunks of both tensors; without `size` a chunk is the whole last axis. `named["size"]` is set."""
     dst, src = tensors
     if dst.dtype != src.dtype or len(dst.shape) != len(src.shape) or not dst.shape:
@@ -115,23 +175,22 @@ def _chunks(row: Row, tensors: list[TensorValue], named: dict[str, Value]) -> Ch
     if size < 1 or whole % size or size % dst.dtype.bytes:
         raise TraceError(f"{row.text}: operand size: the last axis of {whole} bytes is no multiple of {size} bytes")
     named["size"] = size
-    return Chunks(row, shape[:rank], size // dst.dtype.bytes, size)
+    return Copy(row, tensors, shape[:rank], size // dst.dtype.bytes, size)
 
 
 def _described(tensor: TensorValue) -> str:
     return f"{tensor.name} of {tensor.dtype}, shape {shown(tensor.shape)},"
 
 
-def _addresses(tracer: Tracer, chunks: Chunks, operand: Operand, tensor: TensorValue) -> list[Address]:
-    """Where each chunk begins, after proving that it is contiguous and aligned."""
-    what = f"{chunks.row.text}: operand {operand.name}"
-    check_contiguous(what, tensor, chunks.shape, chunks.elements)
-    need = max(operand.align, chunks.bytes if chunks.row.operand("size").kind is Kind.IMMEDIATE else 0)
+def _addresses(tracer: Tracer, copy: Copy, operand: Operand, tensor: TensorValue, parts: Sequence[Part]) -> Tile:
+    """Where each chunk begins, after proving that it is aligned."""
+    need = max(operand.align, copy.bytes if copy.row.operand("size").kind is Kind.IMMEDIATE else 0)
     addresses = []
-    for start in chunks.starts:
-        where: tuple[Index, ...] = start
-        known = alignment(tracer.builder, tensor, where)
+    for part in parts:
+        known = alignment(tracer.builder, tensor, part.start)
         if known % need:
-            raise misaligned(what, tensor, f"the chunk at {start}", need, known)
-        addresses.append(address(tracer.builder, tensor, where))
-    return addresses
+            static = all(isinstance(index, int) for index in part.start)
+            chunk = f"the chunk at {part.start}" if static else "a chunk"
+            raise misaligned(f"{copy.row.text}: operand {operand.name}", tensor, chunk, need, known)
+        addresses.append(address(tracer.builder, tensor, part.start))
+    return Tile(tuple(addresses))
