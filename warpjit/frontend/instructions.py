@@ -48,6 +48,13 @@ def fragments(
     return tensor
 
 
+def has(tracer: Tracer, instruction: Value) -> bool:
+    row = lookup(instruction) if isinstance(instruction, str) else instruction
+    if not isinstance(row, Row):
+        raise TraceError(f'T.cuda.has: expected an instruction, T.ptx["..."], but got {describe(instruction)}')
+    return row.needs.holds(tracer.settings.target)
+
+
 def _named(text: str, *fixed: int) -> Callable[..., Value]:
     """A name of `T.cuda` that is one instruction with these first operands."""
 
@@ -64,6 +71,7 @@ INTRINSICS.update(
         "raw instruction": raw,
         "T.cuda.tile.apply": apply,
         "T.cuda.fragments": fragments,
+        "T.cuda.has": has,
         "T.cuda.cta_sync": _named("bar.sync", 0),
         "T.cuda.warp_sync": _named("bar.warp.sync", ALL_LANES),
         "T.cuda.mbarrier_wait": _named("mbarrier_wait"),

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from warpjit.frontend.language.types import Dynamic
@@ -139,11 +140,29 @@ def typed(value: Any) -> Any:
         return (kind, struct.pack("<d", value))
     if isinstance(value, tuple):
         return (kind, tuple(typed(item) for item in value))
+    if isinstance(value, FunctionType):
+        return (kind, _function_key(value))
     if isinstance(value, frozenset):
         return (kind, frozenset(typed(item) for item in value))
     if is_dataclass(value) and kind.__module__.partition(".")[0] != "warpjit":
         return (kind, tuple(typed(getattr(value, item.name)) for item in fields(value)))
     return (kind, value)
+
+
+def _function_key(function: FunctionType) -> Any:
+    """Two functions made at one place, a lambda in a loop for instance, are one constant while all that they hold is
+    equal. What cannot be compared that way makes a function its own key."""
+    held = (function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
+    cells = function.__closure__ or ()
+    try:
+        inside = tuple(cell.cell_contents for cell in cells)
+        if any(isinstance(each, FunctionType) for each in inside):
+            return function
+        key = (function.__code__, id(function.__globals__), typed(held), typed(inside))
+        hash(key)
+    except (ValueError, TypeError):  # an empty cell, something unhashable
+        return function
+    return key
 
 
 # ---- strides --------------------------------------------------------------------------------------------------

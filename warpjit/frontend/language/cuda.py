@@ -131,6 +131,11 @@ def apply(
 
 
 @intrinsic("T.cuda.")
+def has(instruction: Instruction | str) -> bool:
+    """Whether the target that the kernel is made for has the instruction: static, so that an `if` on it is resolved."""
+
+
+@intrinsic("T.cuda.")
 def fragments(
     instruction: Instruction | str,
     operand: str,
@@ -162,6 +167,7 @@ __all__ = [
     "elect_sync",
     "fragments",
     "grid_dim",
+    "has",
     "lane_id",
     "layout",
     "mbarrier_wait",
