@@ -1,0 +1,15 @@
+"""The figures: what is measured, how, and what came out. One file a figure; `python -m bench` runs them.
+
+    harness     what a figure is, where it is written, on which machine it was taken
+    measures    medians, spreads and ratios of timings
+    regimes     the two orders in which kernels are timed beside each other on a GPU
+    clocks      the GPU's clock, in a kernel and as nvidia-smi reads it
+    report      tables on the terminal and PNG plots, from the JSON files in results/
+
+    gemm        a product of matrices (with products, contestants, loop)
+    launch      the host's time of a warm launch (with launchers)
+    start       the first result of a fresh process
+    trace       tracing, verifying and emitting; `import warpjit`
+
+`reference/` holds the kernels by other hands that the generated ones are measured against, `triton_kernels` Triton's.
+"""

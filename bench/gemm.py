@@ -1,0 +1,306 @@
+"""Products of 16-bit matrices: the generated kernel beside a hand-written one, cuBLAS, Triton, and the roof.
+
+    python -m bench gemm --sizes 8192x8192x8192,4096x4096x4096 --dtype bfloat16 --regimes sustained,alternating
+
+All contestants in one process, on the same random operands, each with a result of its own that is poisoned before it is
+timed and checked afterwards as well as before. Rates are 2 M N K over the time between events; ratios are of the same
+round, and mean something where they leave the spread of a kernel against itself (`reference again`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from bench.clocks import Watch, over, watching
+from bench.contestants import AGAIN, CONTESTANTS, RATIOS, REFERENCE, Contestant, Entrant
+from bench.harness import Bench, Record, Settings, Table, error_text
+from bench.loop import Probe
+from bench.measures import Spread, deviation, rate, ratios
+from bench.products import Case, Problem, Size
+from bench.regimes import (
+    Alternating,
+    GpuTimer,
+    Runner,
+    Segment,
+    Sustained,
+    Timer,
+    Timings,
+    alternating,
+    duration,
+    sustained,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SQUARE = (Size(8192, 8192, 8192), Size(4096, 4096, 4096))
+# 8448 = 33 * 256 = 66 * 128: whole waves of 132 multiprocessors.
+WHOLE_WAVES = Size(8448, 8448, 8192)
+LAYERS = (Size(4096, 6144, 4096), Size(4096, 28672, 4096), Size(4096, 4096, 14336), Size(512, 6144, 4096))
+CASES = (
+    *(Case(size, "bfloat16") for size in (*SQUARE, WHOLE_WAVES, *LAYERS)),
+    *(Case(size, "float16") for size in SQUARE),
+)
+QUICK_CASES = (Case(Size(4096, 4096, 4096), "bfloat16"),)
+
+SHORT_MS, GRAPH_MS = 0.2, 2.0
+"""A launch shorter than the first is recorded in a graph that lasts the second: the host would be the slower side."""
+
+
+def run(settings: Settings, record: Record) -> None:
+    """Measure each case; the record has a list of them."""
+    cases = settings.cases or (QUICK_CASES if settings.quick else CASES)
+    record.put(contestants={each.name: each.what for each in CONTESTANTS}, cases=[])
+    done: list[dict[str, Any]] = []
+    with torch.cuda.stream(torch.cuda.Stream()), watching() as watch:
+        for case in cases:
+            try:
+                found = measure(case, settings, Stage("cuda", GpuTimer(), watch))
+            except Exception as error:
+                found = {"errors": {"case": error_text(error)}}
+            done.append({"size": str(case.size), "dtype": case.dtype, **found})
+            record.put(cases=done)
+            torch.cuda.empty_cache()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where products are timed: a device, its timer, and who watches its clock."""
+
+    device: str
+    timer: Timer
+    watch: Watch
+
+
+def measure(case: Case, settings: Settings, stage: Stage) -> dict[str, Any]:
+    """All contestants on one problem, in each regime."""
+    # cuBLAS's sums stay in float32, as all others'.
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    problem = Problem(case, stage.device, settings.seed)
+    errors: dict[str, str] = {}
+    checks: dict[str, Any] = {}
+    entrants: dict[str, Entrant] = {}
+    names = settings.chosen([each.name for each in CONTESTANTS])
+    for contestant in CONTESTANTS:
+        if contestant.name in names:
+            _enter(contestant, problem, settings.seed, stage.timer, entrants, checks, errors)
+    runners = [runner(name, entrant, stage.timer) for name, entrant in entrants.items()]
+    regimes = {}
+    for name in settings.regimes:
+        try:
+            regimes[name] = MEASURES[name](runners, entrants, settings, stage)
+        except Exception as error:
+            regimes[name] = {**figures(Timings(), {}), "errors": {"regime": error_text(error)}}
+    return {
+        "checks": checks,
+        "notes": {name: entrant.note for name, entrant in entrants.items() if entrant.note},
+        "launches in a graph": {each.name: each.launches for each in runners if each.launches > 1},
+        "errors": errors,
+        "regimes": regimes,
+    }
+
+
+def _enter(
+    contestant: Contestant,
+    problem: Problem,
+    seed: int,
+    timer: Timer,
+    entrants: dict[str, Entrant],
+    checks: dict[str, Any],
+    errors: dict[str, str],
+) -> None:
+    """Prepare and check a contestant; only one that is right is timed."""
+    try:
+        entrant = contestant.prepare(problem, seed)
+        entrant.poison()
+        entrant.launch()
+        timer.wait()
+        check = entrant.check()
+    except Exception as error:
+        errors[contestant.name] = error_text(error)
+        return
+    checks[contestant.name] = asdict(check)
+    if check.error is None:
+        entrants[contestant.name] = entrant
+    else:
+        errors[contestant.name] = f"wrong: {check.error}"
+
+
+def runner(name: str, entrant: Entrant, timer: Timer) -> Runner:
+    """How a contestant is issued: one by one, or, where launches are short, many in a graph."""
+    direct = Runner(name, entrant.launch)
+    try:
+        took = duration(direct, timer)
+        return direct if took >= SHORT_MS else _graph(name, entrant, max(1, round(GRAPH_MS / took)))
+    except Exception:
+        # The regime meets the same error again and notes it; one that cannot be captured runs one by one.
+        return direct
+
+
+def _graph(name: str, entrant: Entrant, launches: int) -> Runner:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(launches):
+            entrant.launch()
+    return Runner(name, graph.replay, launches)
+
+
+# ---- regimes --------------------------------------------------------------------------------------------------
+
+
+def _sustained(
+    runners: Sequence[Runner], entrants: dict[str, Entrant], settings: Settings, stage: Stage
+) -> dict[str, Any]:
+    how = Sustained(seconds=0.2, rounds=1, warm_up=0.3) if settings.quick else Sustained()
+    probe = Probe()
+    _poison(entrants)
+    timings = sustained(runners, stage.timer, how, random.Random(settings.seed), probe)
+    found = figures(timings, {name: entrant.flop for name, entrant in entrants.items()})
+    samples = stage.watch.samples
+    for name, figure in found["contestants"].items():
+        figure["clock, MHz"] = probe.clock(name)
+        figure["clock in it, MHz"] = entrants[name].clock()
+        reading = over(samples, [_last_two_thirds(segment) for segment in timings.segments[name]])
+        figure["nvidia-smi"] = asdict(reading) if reading is not None else None
+    return _checked(found, entrants)
+
+
+def _last_two_thirds(segment: Segment) -> tuple[float, float]:
+    return segment.begin + (segment.end - segment.begin) / 3, segment.end
+
+
+def _alternating(
+    runners: Sequence[Runner], entrants: dict[str, Entrant], settings: Settings, stage: Stage
+) -> dict[str, Any]:
+    how = Alternating(rounds=5) if settings.quick else Alternating()
+    _poison(entrants)
+    timings = alternating(runners, stage.timer, how, random.Random(settings.seed + 1))
+    found = figures(timings, {name: entrant.flop for name, entrant in entrants.items()})
+    for name, figure in found["contestants"].items():
+        figure["clock in it, MHz"] = entrants[name].clock()
+    return _checked(found, entrants)
+
+
+MEASURES = {"sustained": _sustained, "alternating": _alternating}
+
+
+def _poison(entrants: dict[str, Entrant]) -> None:
+    for entrant in entrants.values():
+        entrant.poison()
+
+
+def _checked(found: dict[str, Any], entrants: dict[str, Entrant]) -> dict[str, Any]:
+    """The figures without those whose results, after thousands of launches, are wrong."""
+    for name in list(found["contestants"]):
+        wrong = entrants[name].check().error
+        if wrong is not None:
+            found["errors"][name] = f"wrong after the regime: {wrong}"
+            del found["contestants"][name]
+            found["ratios"] = {pair: each for pair, each in found["ratios"].items() if name not in pair.split(" / ")}
+    return found
+
+
+def figures(timings: Timings, flop: dict[str, int]) -> dict[str, Any]:
+    """Rates, and ratios of rates, from the times of a regime."""
+    rates = {
+        name: [rate(flop[name], milliseconds) for milliseconds in timings.milliseconds(name)]
+        for name in timings.segments
+    }
+    contestants = {
+        name: {"TFLOP/s": Spread.of(rates[name]).as_json(), "ms": Spread.of(timings.milliseconds(name)).as_json()}
+        for name in flop
+        if name in rates
+    }
+    pairs = [(above, below) for above, below in RATIOS if above in rates and below in rates]
+    found = {f"{above} / {below}": ratios(rates[above], rates[below]) for above, below in pairs}
+    same = found.get(f"{AGAIN} / {REFERENCE}")
+    return {
+        "contestants": contestants,
+        "ratios": {name: spread.as_json() for name, spread in found.items()},
+        "spread of equals": deviation(same) if same is not None else None,
+        "errors": timings.errors,
+    }
+
+
+# ---- shown ----------------------------------------------------------------------------------------------------
+
+
+def tables(content: dict[str, Any]) -> list[Table]:
+    """Rates and ratios, a table of each for a case and regime."""
+    shown: list[Table] = []
+    for case in content["figures"]["cases"]:
+        title = f"{case['size']} {case['dtype']}"
+        errors = dict(case["errors"])
+        for name, regime in case.get("regimes", {}).items():
+            errors |= regime["errors"]
+            shown.append(_rates(f"{title}, {name}", regime))
+            shown.append(_ratios(f"{title}, {name}", regime))
+        if errors:
+            rows = tuple(errors.items())
+            shown.append(Table(f"{title}: left out", ("contestant", "why"), rows))
+    return shown
+
+
+def _rates(title: str, regime: dict[str, Any]) -> Table:
+    rows = []
+    for name, figure in regime["contestants"].items():
+        tflops, smi = figure["TFLOP/s"], figure.get("nvidia-smi")
+        clock = figure.get("clock, MHz") or figure.get("clock in it, MHz")
+        rows.append(
+            (
+                name,
+                f"{tflops['median']:.1f}",
+                f"{tflops['least']:.1f} to {tflops['most']:.1f}",
+                f"{figure['ms']['median']:.4g}",
+                f"{clock:.0f}" if clock else "",
+                f"{smi['mhz']:.0f} MHz, {smi['watts']:.0f} W" if smi else "",
+            )
+        )
+    return Table(title, ("contestant", "TFLOP/s", "rounds", "ms", "clock, MHz", "nvidia-smi"), tuple(rows))
+
+
+def _ratios(title: str, regime: dict[str, Any]) -> Table:
+    rows = [
+        (name, f"{ratio['median']:.3f}", f"{ratio['least']:.3f} to {ratio['most']:.3f}")
+        for name, ratio in regime["ratios"].items()
+    ]
+    same = regime["spread of equals"]
+    known = f" (equals differ by up to {same:.3f})" if same is not None else ""
+    return Table(f"{title}: ratios{known}", ("ratio", "median", "rounds"), tuple(rows))
+
+
+def draw(content: dict[str, Any], figure: Figure) -> None:
+    """A panel per regime: bars of TFLOP/s for each case."""
+    cases = [case for case in content["figures"]["cases"] if case.get("regimes")]
+    regimes = list(dict.fromkeys(name for case in cases for name in case["regimes"]))
+    names = list(content["figures"]["contestants"])
+    figure.set_size_inches(max(7.0, 1.8 * len(cases) + 2), 3.6 * max(1, len(regimes)))
+    for index, regime in enumerate(regimes):
+        axes = figure.add_subplot(len(regimes), 1, index + 1)
+        for position, name in enumerate(names):
+            found = [case["regimes"].get(regime, {}).get("contestants", {}).get(name) for case in cases]
+            heights = [each["TFLOP/s"]["median"] if each else 0 for each in found]
+            places = [at + (position - len(names) / 2) * 0.8 / len(names) for at in range(len(cases))]
+            if any(heights):
+                axes.bar(places, heights, 0.8 / len(names), label=name, align="edge")
+        axes.set_xticks(range(len(cases)), [f"{case['size']}\n{case['dtype']}" for case in cases])
+        axes.set_ylabel("TFLOP/s")
+        axes.set_title(regime)
+        axes.legend(fontsize="small", ncols=4, loc="lower center")
+
+
+BENCH = Bench(
+    "gemm",
+    "products of 16-bit matrices, beside reference, cuBLAS and Triton",
+    True,
+    run,
+    tables,
+    draw,
+    tuple(each.name for each in CONTESTANTS),
+)
