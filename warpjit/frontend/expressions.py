@@ -218,7 +218,7 @@ def _items(tracer: Tracer, nodes: list[ast.expr]) -> list[Value]:
             items = tracer.evaluate(node.value)
             if isinstance(items, Scalar | TensorValue) or not isinstance(items, Iterable):
                 raise TraceError(f"* needs a tuple but got {arithmetic.describe(items)}")
-            values.extend(items)
+            values.extend(_size(tracer, item) for item in items)
         else:
             values.append(tracer.evaluate(node))
     return values
@@ -267,7 +267,7 @@ def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
         index = static_int(index, "the index of a tuple")
     if isinstance(owner, Scalar | Pointer):
         raise TraceError(f"{arithmetic.describe(owner)} has no elements")
-    return python(operator.getitem, owner, index)
+    return _size(tracer, python(operator.getitem, owner, index))
 
 
 def _attribute(tracer: Tracer, node: ast.Attribute) -> Value:

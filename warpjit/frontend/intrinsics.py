@@ -59,6 +59,14 @@ def _grid(tracer: Tracer) -> Callable[[Value], Any]:
 
 
 def device_entry(tracer: Tracer, *, launch: Value, attributes: Value = None) -> None:
+    try:
+        _enter(tracer, launch, attributes)
+    except TraceError:
+        tracer.terminated = True  # of what follows, nothing could be traced
+        raise
+
+
+def _enter(tracer: Tracer, launch: Value, attributes: Value) -> None:
     if tracer.launch is not None:
         raise TraceError("T.device_entry is called twice")
     if tracer.scope.inlined or tracer.loop_frames:
