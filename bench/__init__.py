@@ -6,7 +6,7 @@
     clocks      the GPU's clock, in a kernel and as nvidia-smi reads it
     report      tables on the terminal and PNG plots, from the JSON files in results/
 
-    gemm        a product of matrices (with products, contestants, loop)
+    gemm        a product of matrices (with products, contestants, generated, loop)
     launch      the host's time of a warm launch (with launchers)
     start       the first result of a fresh process
     trace       tracing, verifying and emitting; `import warpjit`

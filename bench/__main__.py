@@ -142,7 +142,7 @@ def show_recorded(benches: Sequence[Bench], folder: Path, console: Console) -> i
     known = {bench.name: bench for bench in benches}
     for path in sorted(folder.glob("*.json")):
         content = load(path)
-        if content["bench"] in known and "error" not in content["figures"]:
+        if content.get("bench") in known and "error" not in content["figures"]:
             _present(known[content["bench"]], content, path, console)
     return 0
 

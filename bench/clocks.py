@@ -89,7 +89,10 @@ def watching() -> Iterator[Watch]:
         if program is None or not torch.cuda.is_available():
             yield Watch(path)
             return
-        query = [program, f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits", f"--id={gpu_id()}"]
+        # Into a file it might hold its lines back.
+        stdbuf = shutil.which("stdbuf")
+        unbuffered = [stdbuf, "--output=L"] if stdbuf else []
+        query = [*unbuffered, program, f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits", f"--id={gpu_id()}"]
         with path.open("w", encoding="utf-8") as file:
             process = subprocess.Popen(
                 [*query, f"--loop-ms={PERIOD_MS}"],

@@ -66,6 +66,11 @@ def _product(problem: Problem, multiply: Multiply, note: str = "") -> Entrant:
     )
 
 
+BM, BN, BK, STAGES, THREADS = 128, 256, 64, 4, 256
+"""The reference's tiles."""
+REFERENCE_SHARED = STAGES * (BM + BN) * BK * 2
+
+
 # ---- generated ------------------------------------------------------------------------------------------------
 
 
@@ -77,25 +82,26 @@ def generated(problem: Problem, seed: int) -> Entrant:
 
 
 def pinned(problem: Problem, seed: int) -> Entrant:
-    """warpjit's kernel with the reference's tiles: 128 x 256 x 64, 4 stages, 8 warps."""
-    from warpjit.kernels.matmul import pinned_matmul  # noqa: PLC0415  as above
+    """warpjit's kernel with the reference's tiles. ValueError: they do not divide the size."""
+    from bench.generated import pinned as multiply  # noqa: PLC0415  as above
 
-    multiply: Multiply = pinned_matmul
+    _expect_whole_tiles(problem)
     return _product(problem, multiply)
+
+
+def _expect_whole_tiles(problem: Problem) -> None:
+    size = problem.size
+    if size.m % BM or size.n % BN or size.k % BK:
+        raise ValueError(f"expected a size that {BM}x{BN}x{BK} divides but got {size}")
 
 
 # ---- others' --------------------------------------------------------------------------------------------------
 
-BM, BN, BK, STAGES, THREADS = 128, 256, 64, 4, 256
-"""The reference's tiles."""
-REFERENCE_SHARED = STAGES * (BM + BN) * BK * 2
-
 
 def reference(problem: Problem, seed: int) -> Entrant:
     """The hand-written kernel. ValueError: its tiles do not divide the size."""
+    _expect_whole_tiles(problem)
     size = problem.size
-    if size.m % BM or size.n % BN or size.k % BK:
-        raise ValueError(f"expected a size that {BM}x{BN}x{BK} divides but got {size}")
     kernel = function("gemm_cp_async.cu", "gemm", *options(problem.case.dtype))
     out = problem.poisoned()
     native = Native(

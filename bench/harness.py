@@ -9,6 +9,7 @@ Left out: how anything is timed (`regimes`, and each figure's own file).
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib.metadata
 import json
 import os
@@ -122,9 +123,9 @@ def start_record(bench: Bench, settings: Settings, folder: Path, label: str) -> 
 
 
 def error_text(error: BaseException) -> str:
-    """An error as one line, for a result."""
-    first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}"[:400]
+    """The beginning of an error as one line, for a result."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {'; '.join(lines[:3])}"[:400]
 
 
 # ---- fresh processes ------------------------------------------------------------------------------------------
@@ -182,10 +183,13 @@ def machine() -> dict[str, Any]:
     return found
 
 
+@functools.cache
 def gpu_id() -> str:
-    """The present GPU as nvidia-smi names it (its numbers are not CUDA's)."""
+    """The present GPU as nvidia-smi names it: its numbers are not CUDA's. "0" where it does not know that name."""
     uuid = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", None)
-    return f"GPU-{uuid}" if uuid is not None else "0"
+    name = f"GPU-{uuid}"
+    known = _answer(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={name}"])
+    return name if known == name else "0"
 
 
 def processor() -> str:

@@ -71,7 +71,14 @@ def _example() -> Kernel:
     return warp_matmul
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {"example": example}
+def product() -> Subject:
+    """The kernel of warpjit.kernels.matmul with the reference's tiles, anew."""
+    from bench.generated import untraced  # noqa: PLC0415  it brings kernels that only some figures need
+
+    return Subject(*untraced())
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {"example": example, "product": product}
 
 
 def traced(subject: Subject) -> float:

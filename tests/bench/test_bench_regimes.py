@@ -85,4 +85,4 @@ def test_one_that_raises_is_left_out_and_the_others_go_on(regime: str, at: int) 
     found = getattr(regimes, regime)(runners, timer, how, random.Random(0))
     assert found.milliseconds("good") == [2.0] * 4
     assert found.milliseconds("bad") == []
-    assert found.errors == {"bad": "RuntimeError: it broke"}
+    assert found.errors == {"bad": "RuntimeError: it broke; at length"}

