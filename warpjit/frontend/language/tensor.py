@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from warpjit.frontend.language import DTypeOf, Index, Layout, Scalar
+    from warpjit.frontend.language import DTypeOf, Index, Instruction, Layout, Number, Scalar
 
 E = TypeVar("E")
+F = TypeVar("F")
 
 
 class TensorInKernel(Generic[E]):
@@ -88,6 +89,42 @@ class TensorInKernel(Generic[E]):
 
     def permute(self, *dims: int) -> TensorInKernel[E]:
         """The axes in another order: axis i of the result is axis `dims[i]`. Raises TraceError: no permutation."""
+        return self
+
+    @property
+    def regs(self) -> TensorInKernel[E]:
+        """The registers of this lane, in order, as a tensor of one axis: `t.regs[i]` reads and writes one.
+
+        Of tensors in registers (local tensors, fragments). Raises TraceError: another tensor, owners other than lanes.
+        """
+        return self
+
+    def fill(self, value: Number) -> None:
+        """Every register of this lane becomes `value`. Raises TraceError as `t.regs`."""
+
+    def cast(self, dtype: DTypeOf[F]) -> TensorInKernel[F]:
+        """New registers with the same elements in another type, converted where they are; the layout is kept.
+
+        Two neighbouring float32 become the halves of a word in one instruction. Raises TraceError as `t.regs`.
+        """
+        raise AssertionError
+
+    def each(self) -> tuple[tuple[Any, ...], ...]:
+        """What this lane holds: `for register, row, column in t.each()`, expanded; `t.regs[register]` is the element.
+
+        A fragment of four axes (row repeats, column repeats, rows, columns), as `T.cuda.fragments` gives it, is the
+        matrix of (row repeats · rows, column repeats · columns); any other tensor has one coordinate for each axis.
+        `register` is static, coordinates are int32 scalars (or ints where all lanes agree).
+        Raises TraceError as `t.regs`; a layout in which a lane holds an element twice, or shares one.
+        """
+        return ()
+
+    def as_operand(self, instruction: Instruction, operand: str) -> TensorInKernel[E]:
+        """The same registers under the axes of an operand ("A", "D", …): proven to be in place, never moved.
+
+        The matrix (as in `each`) is cut into the operand's atoms. Raises TraceError with a counterexample where an
+        element is not where the instruction reads it.
+        """
         return self
 
     def ptr(self, *indices: Index) -> Pointer:
