@@ -15,6 +15,11 @@ def significant(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
+def shown(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 @dataclass(frozen=True)
 class Spread:
     """The middle and the ends of some figures."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bench.harness import ROOT, Bench, Record, Settings, Table, error_text, in_fresh_processes, timed
-from bench.measures import summary
+from bench.measures import shown, summary
 from warpjit import Kernel, config, warpjit
 from warpjit.build import build
 from warpjit.frontend.kinds import Specialization
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRACE_LIMIT, SIMULATE_LIMIT, IMPORT_LIMIT = 20, 200, 30
-RUNS, PROCESSES = 30, 7
+RUNS, LARGE_RUNS, PROCESSES = 30, 7, 5
+"""Repetitions; of what takes most of a second; of fresh processes."""
 TARGET = Target.parse("sm_90a")
 
 IMPORT = """
@@ -50,16 +51,17 @@ print(simulated())
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel that is not traced yet, and for what it will be."""
+    """A kernel that is not traced yet, for what it will be, and how often it is worth repeating."""
 
     kernel: Kernel
     specialization: Specialization
+    runs: int
 
 
 def example() -> Subject:
     """The kernel of examples/warp_matmul.py, anew."""
     kernel = warpjit(_example().function)
-    return Subject(kernel, kernel.specialization((), {}))
+    return Subject(kernel, kernel.specialization((), {}), RUNS)
 
 
 def _example() -> Kernel:
@@ -75,7 +77,7 @@ def product() -> Subject:
     """The kernel of warpjit.kernels.matmul with the reference's tiles, anew."""
     from bench.generated import untraced  # noqa: PLC0415  it brings kernels that only some figures need
 
-    return Subject(*untraced())
+    return Subject(*untraced(), LARGE_RUNS)
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {"example": example, "product": product}
@@ -87,7 +89,7 @@ def traced(subject: Subject) -> float:
 
 
 def emitted(subject: Subject) -> float:
-    """Milliseconds to write the CUDA C++; tracing is done before."""
+    """Milliseconds to write the CUDA C++; tracing is done before, once for a subject."""
     program = subject.kernel.program(subject.specialization, TARGET)
     return timed(lambda: build(program, config.read()))
 
@@ -101,17 +103,12 @@ def simulated() -> float:
     return timed(lambda: subject.kernel.simulate(a, b, out))
 
 
-def take_of(take: Callable[[Subject], float], make: Callable[[], Subject]) -> float:
-    """One figure of a subject made for it."""
-    return take(make())
-
-
 def run(settings: Settings, record: Record) -> None:
     """Take the figures; what fails is noted with its error."""
-    runs, processes = (3, 1) if settings.quick else (RUNS, PROCESSES)
+    processes = 1 if settings.quick else PROCESSES
 
-    def repeated(take: Callable[[], float]) -> list[float]:
-        return [take() for _ in range(runs)]
+    def repeated(take: Callable[[], float], runs: int = RUNS) -> list[float]:
+        return [take() for _ in range(3 if settings.quick else runs)]
 
     def fresh(program: str) -> list[float]:
         return in_fresh_processes(program, processes)
@@ -129,12 +126,24 @@ def run(settings: Settings, record: Record) -> None:
     for name, make in SUBJECTS.items():
         limit = TRACE_LIMIT if name == "example" else None
         note(f"{name}: trace and verify, cold", partial(fresh, COLD.format(name)), limit)
-        note(f"{name}: trace and verify", partial(repeated, partial(take_of, traced, make)), limit)
-        note(f"{name}: emit", partial(repeated, partial(take_of, emitted, make)))
+        note(f"{name}: trace and verify", partial(_traced, make, repeated), limit)
+        note(f"{name}: emit", partial(_emitted, make, repeated))
     note("example: simulate, cold", partial(fresh, COLD_SIMULATION), SIMULATE_LIMIT)
     note("example: simulate", partial(repeated, simulated), SIMULATE_LIMIT)
     note("import warpjit, after torch", partial(fresh, IMPORT.format("import warpjit")), IMPORT_LIMIT)
     note("the names a kernel needs, after torch", partial(fresh, IMPORT.format(NAMES)), IMPORT_LIMIT)
+
+
+Repeated = Callable[[Callable[[], float], int], list[float]]
+
+
+def _traced(make: Callable[[], Subject], repeated: Repeated) -> list[float]:
+    return repeated(lambda: traced(make()), make().runs)
+
+
+def _emitted(make: Callable[[], Subject], repeated: Repeated) -> list[float]:
+    subject = make()
+    return repeated(lambda: emitted(subject), subject.runs)
 
 
 def tables(content: dict[str, Any]) -> list[Table]:
@@ -143,16 +152,16 @@ def tables(content: dict[str, Any]) -> list[Table]:
     rows = [
         (
             name,
-            f"{each['median']:.3g}",
-            f"{each['least']:.3g} to {each['most']:.3g}",
+            shown(each["median"]),
+            f"{shown(each['least'])} to {shown(each['most'])}",
             f"{each['limit']}: {'kept' if each['kept'] else 'not kept'}" if "limit" in each else "",
         )
         for name, each in figures["times"].items()
     ]
-    shown = [Table("times on the host", ("what", "median, ms", "ms", "limit, ms"), tuple(rows))]
+    found = [Table("times on the host", ("what", "median, ms", "ms", "limit, ms"), tuple(rows))]
     if figures["errors"]:
-        shown.append(Table("left out", ("what", "why"), tuple(figures["errors"].items())))
-    return shown
+        found.append(Table("left out", ("what", "why"), tuple(figures["errors"].items())))
+    return found
 
 
 def draw(content: dict[str, Any], figure: Figure) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from bench import clocks, gemm, launch, start, trace
 from bench.clocks import Watch
 from bench.contestants import Contestant, Entrant
 from bench.harness import Record, Settings
-from bench.launchers import Ground, Launcher, empty
+from bench.launchers import Ground, Launcher, Loop, of_bound, of_warpjit
 from bench.products import Case, Problem, Size
 
 
@@ -187,9 +189,11 @@ def test_the_core_is_given_back() -> None:
         assert again == core
 
 
-def test_the_empty_kernel_runs_in_the_simulator() -> None:
+@pytest.mark.parametrize("prepare", [of_warpjit, of_bound])
+def test_the_empty_kernel_runs_in_the_simulator(prepare: Callable[[Ground, ExitStack], Loop]) -> None:
     a, b, c = (torch.ones(32) for _ in range(3))
-    empty(a, b, c, 3, 5)
+    with ExitStack() as stack:
+        prepare(Ground(a, b, c, stream=0, device=0), stack)(2)
     assert all(torch.equal(each, torch.ones(32)) for each in (a, b, c))
 
 
