@@ -10,7 +10,7 @@ round, and mean something where they leave the spread of a kernel against itself
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -232,47 +232,62 @@ def figures(timings: Timings, flop: dict[str, int]) -> dict[str, Any]:
 
 
 def tables(content: dict[str, Any]) -> list[Table]:
-    """Rates and ratios, a table of each for a case and regime."""
-    shown: list[Table] = []
-    for case in content["figures"]["cases"]:
-        title = f"{case['size']} {case['dtype']}"
-        errors = dict(case["errors"])
-        for name, regime in case.get("regimes", {}).items():
-            errors |= regime["errors"]
-            shown.append(_rates(f"{title}, {name}", regime))
-            shown.append(_ratios(f"{title}, {name}", regime))
-        if errors:
-            rows = tuple(errors.items())
-            shown.append(Table(f"{title}: left out", ("contestant", "why"), rows))
-    return shown
+    """For each regime rates, ratios and clocks, a row for each case; then who is missing. Rounds are in the record."""
+    cases = [case for case in content["figures"]["cases"] if case.get("regimes")]
+    found: list[Table] = []
+    for regime in dict.fromkeys(name for case in cases for name in case["regimes"]):
+        rows = {
+            f"{case['size']} {case['dtype']}": case["regimes"][regime] for case in cases if regime in case["regimes"]
+        }
+        names = list(content["figures"]["contestants"])
+        pairs = [f"{above} / {below}" for above, below in RATIOS]
+        found.append(_table(f"{regime}: TFLOP/s", rows, names, "contestants", _rate))
+        found.append(_table(f"{regime}: ratios", rows, pairs, "ratios", _ratio))
+        found.append(_table(f"{regime}: MHz in a kernel (nvidia-smi)", rows, names, "contestants", _clock))
+    missing = _missing(content["figures"]["cases"])
+    return [each for each in (*found, missing) if each.rows and len(each.columns) > 1]
 
 
-def _rates(title: str, regime: dict[str, Any]) -> Table:
-    rows = []
-    for name, figure in regime["contestants"].items():
-        tflops, smi = figure["TFLOP/s"], figure.get("nvidia-smi")
-        clock = figure.get("clock, MHz") or figure.get("clock in it, MHz")
-        rows.append(
-            (
-                name,
-                f"{tflops['median']:.1f}",
-                f"{tflops['least']:.1f} to {tflops['most']:.1f}",
-                f"{figure['ms']['median']:.4g}",
-                f"{clock:.0f}" if clock else "",
-                f"{smi['mhz']:.0f} MHz, {smi['watts']:.0f} W" if smi else "",
-            )
-        )
-    return Table(title, ("contestant", "TFLOP/s", "rounds", "ms", "clock, MHz", "nvidia-smi"), tuple(rows))
+def _table(
+    title: str, regimes: dict[str, Any], names: Sequence[str], part: str, cell: Callable[[dict[str, Any]], str]
+) -> Table:
+    """A row for each case, a column for each name that has something in it."""
+    cells = {
+        name: [cell(regime[part][name]) if name in regime[part] else "" for regime in regimes.values()]
+        for name in names
+    }
+    columns = [name for name, column in cells.items() if any(column)]
+    rows = [(case, *(cells[name][index] for name in columns)) for index, case in enumerate(regimes)]
+    return Table(title, ("product", *columns), tuple(rows))
 
 
-def _ratios(title: str, regime: dict[str, Any]) -> Table:
-    rows = [
-        (name, f"{ratio['median']:.3f}", f"{ratio['least']:.3f} to {ratio['most']:.3f}")
-        for name, ratio in regime["ratios"].items()
-    ]
-    same = regime["spread of equals"]
-    known = f" (equals differ by up to {same:.3f})" if same is not None else ""
-    return Table(f"{title}: ratios{known}", ("ratio", "median", "rounds"), tuple(rows))
+def _rate(figure: dict[str, Any]) -> str:
+    return _with_spread(figure["TFLOP/s"], 1)
+
+
+def _ratio(ratio: dict[str, Any]) -> str:
+    return _with_spread(ratio, 3)
+
+
+def _with_spread(spread: dict[str, Any], digits: int) -> str:
+    half = (spread["most"] - spread["least"]) / 2
+    return f"{spread['median']:.{digits}f} ±{half:.{digits}f}"
+
+
+def _clock(figure: dict[str, Any]) -> str:
+    clock, smi = figure.get("clock, MHz") or figure.get("clock in it, MHz"), figure.get("nvidia-smi")
+    return (f"{clock:.0f}" if clock else "") + (f" ({smi['mhz']:.0f}, {smi['watts']:.0f} W)" if smi else "")
+
+
+def _missing(cases: Sequence[dict[str, Any]]) -> Table:
+    """Errors, each with the products that it befell."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        errors = [case["errors"], *(regime["errors"] for regime in case.get("regimes", {}).values())]
+        for name, why in (item for each in errors for item in each.items()):
+            found.setdefault((name, why), []).append(f"{case['size']} {case['dtype']}")
+    rows = tuple((name, why, ", ".join(dict.fromkeys(products))) for (name, why), products in found.items())
+    return Table("left out", ("contestant", "why", "products"), rows)
 
 
 def draw(content: dict[str, Any], figure: Figure) -> None:

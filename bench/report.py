@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -26,7 +27,7 @@ def show(bench: Bench, content: dict[str, Any], console: Console) -> None:
     console.print(f"\n[bold]{bench.name}[/bold]: {bench.summary}", highlight=False)
     console.print(describe(content), highlight=False, markup=False)
     for table in bench.tables(content):
-        shown = RichTable(title=table.title, title_justify="left")
+        shown = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
         for index, column in enumerate(table.columns):
             shown.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
         for row in table.rows:
