@@ -295,7 +295,7 @@ def draw(content: dict[str, Any], figure: Figure) -> None:
     cases = [case for case in content["figures"]["cases"] if case.get("regimes")]
     regimes = list(dict.fromkeys(name for case in cases for name in case["regimes"]))
     names = list(content["figures"]["contestants"])
-    figure.set_size_inches(max(7.0, 1.8 * len(cases) + 2), 3.6 * max(1, len(regimes)))
+    figure.set_size_inches(max(9.0, 1.8 * len(cases) + 2), 4.0 * max(1, len(regimes)))
     for index, regime in enumerate(regimes):
         axes = figure.add_subplot(len(regimes), 1, index + 1)
         for position, name in enumerate(names):
@@ -303,11 +303,11 @@ def draw(content: dict[str, Any], figure: Figure) -> None:
             heights = [each["TFLOP/s"]["median"] if each else 0 for each in found]
             places = [at + (position - len(names) / 2) * 0.8 / len(names) for at in range(len(cases))]
             if any(heights):
-                axes.bar(places, heights, 0.8 / len(names), label=name, align="edge")
+                axes.bar(places, heights, 0.8 / len(names), label=name, align="edge", color=f"C{position}")
         axes.set_xticks(range(len(cases)), [f"{case['size']}\n{case['dtype']}" for case in cases])
         axes.set_ylabel("TFLOP/s")
         axes.set_title(regime)
-        axes.legend(fontsize="small", ncols=4, loc="lower center")
+        axes.legend(fontsize="small", ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, -0.12))
 
 
 BENCH = Bench(

@@ -56,6 +56,6 @@ def plot(bench: Bench, content: dict[str, Any], path: Path) -> Path | None:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     bench.draw(content, figure)
-    figure.suptitle(f"{bench.name}: {bench.summary}\n{describe(content)}", fontsize=8)
+    figure.suptitle(f"{bench.name}: {bench.summary}\n{describe(content)}", fontsize=7)
     figure.savefig(path, dpi=110)
     return path
