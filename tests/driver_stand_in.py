@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,19 @@ def as_libcuda(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     monkeypatch.setattr(driver_module, "LIBRARY", str(fake.path))
     yield fake
     driver_module._shared.clear()
+
+
+def in_thread(work: Callable[[], object]) -> object:
+    """What `work` gives, or raises, in a thread of its own."""
+    results: list[object] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return results[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ def place_of(specialization: Specialization, runtime: Sequence[Any]) -> Place:
             device = value.device
             found.setdefault(Place(device.type, device.index or 0), position)
     if not found:
-        return Place("cuda", _current_device()) if gpu_present() else Place("cpu")
+        return Place("cuda", current_device()) if gpu_present() else Place("cpu")
     if len(found) > 1:
         names = specialization.leaf_names()
         shown = ", ".join(f"{names[position]} is on {place}" for place, position in found.items())
@@ -65,14 +65,24 @@ def gpu_present() -> bool:
     return torch is not None and bool(torch.cuda.is_available())
 
 
-def _current_device() -> int:
+def current_device() -> int:
+    """torch's current CUDA device in this thread."""
     return int(torch_module().cuda.current_device())
 
 
-def current_stream(device: int) -> int:
-    """The handle of torch's current stream. `torch.cuda.current_stream().cuda_stream` says the same in 50 times the
-    time."""
-    return int(torch_module()._C._cuda_getCurrentRawStream(device))
+def plain_tensor_types() -> tuple[Any, ...]:
+    """torch's own types of tensors that always stand for memory."""
+    torch = torch_module()
+    return () if torch is None else (torch.Tensor, torch.nn.Parameter)
+
+
+def stream_reader() -> Callable[[int], int]:
+    """A function from a device's number to the handle of torch's current stream there, 0 for the default stream.
+
+    `torch.cuda.current_stream().cuda_stream` says the same in 50 times the time.
+    """
+    reader: Callable[[int], int] = torch_module()._C._cuda_getCurrentRawStream
+    return reader
 
 
 def planned(runtime: Sequence[Any], kinds: Sequence[Kind]) -> Arguments:

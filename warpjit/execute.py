@@ -6,13 +6,14 @@ Which program a call needs, and how it is made, is `kernel`'s; what goes into a 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from warpjit import arguments, config
 from warpjit.build import Built, Program
-from warpjit.cuda.driver import Function, Launcher
+from warpjit.cuda.driver import Function
+from warpjit.cuda.launch import PreparedLaunch
 from warpjit.errors import ArgumentError, LaunchError
 from warpjit.isa.target import MAX_GRID
 from warpjit.passes.plan import LaunchPlan
@@ -32,17 +33,21 @@ def checked_grid(name: str, grid: Sequence[Any]) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A program on a device, ready to be launched there."""
+    """A program on a device, ready to be launched there.
+
+    templates   what `fastcall` has written for it
+    """
 
     program: Program
-    launcher: Launcher
+    prepared: PreparedLaunch
     device: int
+    templates: dict[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, built: Built, function: Function, device: int) -> Loaded:
         plan = built.program.plan
-        formats = ["Q" if each.pointer else arguments.FORMATS[each.dtype.name] for each in plan.parameters]
-        return cls(built.program, Launcher(function, formats, plan.block, shared=plan.shared_bytes), device)
+        formats = ["P" if each.pointer else arguments.FORMATS[each.dtype.name] for each in plan.parameters]
+        return cls(built.program, function.prepare(formats, plan.block, shared=plan.shared_bytes), device)
 
     def launch(self, runtime: Sequence[Any]) -> None:
         """Launch with these runtime arguments on torch's current stream of the device."""
@@ -56,7 +61,7 @@ class Loaded:
             for parameter, value in zip(parameters, values[3:], strict=True)
         ]
         try:
-            self.launcher.prepared.launch(grid, arguments.current_stream(self.device), encoded)
+            self.prepared.launch(grid, arguments.stream_reader()(self.device), encoded)
         except struct.error:
             arguments.check_values(parameters, values[3:])
             raise

@@ -25,7 +25,7 @@ M = T.dynamic("M")
 @pytest.fixture
 def gpu(as_libcuda: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     """An H200 as the call sees it. The stream that is current on device d is 0x70 + d."""
-    monkeypatch.setattr(arguments, "current_stream", lambda device: 0x70 + device)
+    monkeypatch.setattr(arguments, "stream_reader", lambda: lambda device: 0x70 + device)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # whatever GPU there is stays out of it
     kernel.present.cache_clear()
     yield as_libcuda

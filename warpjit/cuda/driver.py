@@ -1,11 +1,8 @@
-"""Load and launch: the one file that knows the CUDA driver (libcuda), through ctypes.
+"""Devices, contexts, modules and functions: what warpjit calls of the CUDA driver (libcuda), through ctypes.
 
-Everything happens in a device's primary context, the one that torch uses. Nothing is called when this module is
-imported, so a process may fork until it first uses the GPU. Modules are never unloaded.
-
-A launch is made of ctypes objects that exist beforehand (`PreparedLaunch`, a set per thread): the call packs the
-arguments into a buffer, changes what is different from the last time, and calls. It does not ask for the current
-context first: a launch in the wrong one fails without effect and is then repeated in the right one.
+With `launch`, which holds the launch itself, the one place that knows the driver. Everything happens in a device's
+primary context, the one that torch uses. Nothing is called when this module is imported, so a process may fork until
+it first uses the GPU. Modules are never unloaded.
 
 Left out: what is launched with which arguments (the launch plan), which stream is torch's current one, and the
 Python-level check for stream capture. Names and numbers: CUDA Driver API.
@@ -22,12 +19,11 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
+from warpjit.cuda.launch import Dim3, PreparedLaunch
 from warpjit.errors import LaunchError, TargetError
 from warpjit.isa.target import DEFAULT_SHARED, PORTABLE_CLUSTER, Target
 
 LIBRARY = "libcuda.so.1"
-
-Dim3 = tuple[int, int, int]
 
 # CUdevice_attribute
 MULTIPROCESSOR_COUNT = 16
@@ -255,14 +251,14 @@ class Function:
         cluster: Dim3 | None = None,
         cooperative: bool = False,
     ) -> PreparedLaunch:
-        """What this thread needs to launch the kernel many times.
+        """What is needed to launch the kernel many times.
 
-        `formats` has a `struct` format per parameter, e.g. ("Q", "i", "f", "128s"): little-endian, any size. `shared`
+        `formats` has a native `struct` format per parameter, e.g. ("P", "i", "f", "128s"). `shared`
         is dynamic shared memory in bytes; the function is opted in to it where it needs that. `cluster` is in blocks
         and None for a kernel without, or with a compiled-in, cluster. Raises `LaunchError` if the formats are not the
         kernel's parameters.
         """
-        sizes = tuple(struct.calcsize("<" + form) for form in formats)
+        sizes = tuple(struct.calcsize("@" + form) for form in formats)
         known = self.parameter_sizes()
         if known is not None and known != sizes:
             raise LaunchError(f"kernel {self.name} has parameters of {known} bytes, but the launch gives {sizes}")
@@ -271,109 +267,6 @@ class Function:
         if cluster is not None and cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER:
             self.set_attribute(NON_PORTABLE_CLUSTER, 1)
         return PreparedLaunch(self, formats, block, shared, cluster, cooperative)
-
-
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes (here as words)."""
-
-    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
-
-    COOPERATIVE = 2
-    CLUSTER_DIMENSION = 4
-
-
-class _Configuration(ctypes.Structure):
-    """CUlaunchConfig."""
-
-    _fields_ = (
-        ("grid_x", ctypes.c_uint),
-        ("grid_y", ctypes.c_uint),
-        ("grid_z", ctypes.c_uint),
-        ("block", ctypes.c_uint * 3),
-        ("shared", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(_Attribute)),
-        ("count", ctypes.c_uint),
-    )
-
-
-class PreparedLaunch:
-    """A launch that is repeated with other arguments. Belongs to one thread: it refills one buffer.
-
-    Always cuLaunchKernelEx, which is no slower for the driver than cuLaunchKernel and has 4 arguments for ctypes to
-    convert, not 11. The ctypes objects are ready beforehand (the fastest form) and are changed in place.
-    """
-
-    def __init__(
-        self,
-        function: Function,
-        formats: Sequence[str],
-        block: Dim3,
-        shared: int,
-        cluster: Dim3 | None,
-        cooperative: bool,
-    ) -> None:
-        self.function = function
-        packing = struct.Struct("<" + "".join(formats))
-        self._buffer = ctypes.create_string_buffer(max(packing.size, 1))
-        self._pack = packing.pack_into
-        attributes = [_Attribute(_Attribute.CLUSTER_DIMENSION, 0, cluster)] if cluster else []
-        attributes += [_Attribute(_Attribute.COOPERATIVE, 0, (1,))] if cooperative else []
-        rows = (_Attribute * len(attributes))(*attributes)
-        self._configuration = _Configuration(0, 0, 0, block, shared, None, rows, len(rows))
-        self._call = function.device.driver.entry("cuLaunchKernelEx")
-        self._arguments = (
-            ctypes.byref(self._configuration),
-            function.handle,
-            self._pointers(formats),
-            ctypes.c_void_p(0),
-        )
-        self._grid: Dim3 = (0, 0, 0)
-        self._stream = 0
-
-    def _pointers(self, formats: Sequence[str]) -> Any:
-        """One pointer into the buffer per parameter.
-
-        Not the packed form of a launch (CU_LAUNCH_PARAM_BUFFER_POINTER): its offsets are those of the constant bank,
-        which are not C's where a parameter is aligned to more than 16 bytes (a tensor map in C's place: the launch is
-        refused on sm_90). It is no faster either.
-        """
-        start, offset, addresses = ctypes.addressof(self._buffer), 0, []
-        for form in formats:
-            addresses.append(start + offset)
-            offset += struct.calcsize("<" + form)
-        return (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
-
-    def launch(self, grid: Dim3, stream: int, values: Sequence[Any]) -> None:
-        """Launch `grid` blocks on `stream` (a handle, 0 the default stream) with one value per parameter.
-
-        A grid of no blocks is no launch. Raises `DriverError`, and `struct.error` for values that do not fit.
-        """
-        self._pack(self._buffer, 0, *values)
-        if grid != self._grid:
-            if 0 in grid:
-                return
-            configuration = self._configuration
-            configuration.grid_x, configuration.grid_y, configuration.grid_z = grid
-            self._grid = grid
-        if stream != self._stream:
-            self._configuration.stream = stream
-            self._stream = stream
-        code = self._call(*self._arguments)
-        if code:
-            self._recover(code)
-
-    def _recover(self, code: int) -> None:
-        device = self.function.device
-        device.driver.check("cuLaunchKernelEx", device.retry(lambda: self._call(*self._arguments), code))
-
-
-class Launcher(threading.local):
-    """A `PreparedLaunch` for each thread that asks: `launcher.prepared`. Takes what `Function.prepare` takes."""
-
-    def __init__(self, function: Function, formats: Sequence[str], block: Dim3, **how: Any) -> None:
-        super().__init__()
-        self.prepared = function.prepare(formats, block, **how)
 
 
 _shared: dict[str, Driver] = {}
