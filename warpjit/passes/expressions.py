@@ -102,7 +102,7 @@ def compile_plan(expressions: Sequence[PlanExpr]) -> Planned:
     Its text is made of the tables above, positions and numbers; names and other text of a user are never in it. It
     raises ArgumentError where an expression divides by zero.
     """
-    writer = _Writer()
+    writer = Writer(_source)
     items = "".join(f"{writer.write(expression)}, " for expression in expressions)
     text = (
         "def planned(values, sizes, strides):\n"
@@ -110,18 +110,23 @@ def compile_plan(expressions: Sequence[PlanExpr]) -> Planned:
         "    except ZeroDivisionError:\n"
         "        raise ArgumentError(divides) from None\n"
     )
-    names: dict[str, Any] = {"ArgumentError": ArgumentError, "divides": _BY_ZERO, "minimum": min, "maximum": max}
-    names |= writer.constants
+    names: dict[str, Any] = {"ArgumentError": ArgumentError, "divides": _BY_ZERO, **writer.names}
     exec(compile(text, "<launch plan>", "exec"), names)
     function: Planned = names["planned"]
     return function
 
 
-class _Writer:
-    """Expressions as Python text. What would nest too deeply becomes a function of its own, called where it stands."""
+class Writer:
+    """Expressions as Python text.
 
-    def __init__(self) -> None:
-        self.constants: dict[str, Number] = {}
+    named   the text that stands for an expression, or None where its operands are to be written
+    lines   come before the texts: what would nest too deeply is a function of its own, called where it stands
+    names   what the texts and lines use
+    """
+
+    def __init__(self, named: Callable[[PlanExpr], str | None]) -> None:
+        self._named = named
+        self.names: dict[str, Any] = {"minimum": min, "maximum": max}
         self.lines: list[str] = []
 
     def write(self, expression: PlanExpr) -> str:
@@ -129,12 +134,12 @@ class _Writer:
 
     def _text(self, expression: PlanExpr) -> tuple[str, int]:
         """The text and how deeply it nests."""
+        name = self._named(expression)
+        if name is not None:
+            return name, 0
         if not isinstance(expression, tuple):
             return self._number(expression), 0
         head, operands = parts(expression)
-        source = _SOURCES.get((head, len(operands)))
-        if source is not None:
-            return source.format(*operands), 0
         written = [self._text(operand) for operand in operands]
         depth = max(depth for _, depth in written) + 1
         text = _OPERATORS[head, len(operands)].format(*(part for part, _ in written))
@@ -149,9 +154,28 @@ class _Writer:
             return f"({value!r})"
         if not isinstance(value, float):
             raise _unknown(value)
-        name = f"constant{len(self.constants)}"  # infinities and NaNs have no literal
-        self.constants[name] = value
+        name = f"constant{len(self.names)}"  # infinities and NaNs have no literal
+        self.names[name] = value
         return name
+
+
+def _source(expression: PlanExpr) -> str | None:
+    """The text of what an expression reads of a call, as `Planned` gets it."""
+    if not isinstance(expression, tuple):
+        return None
+    head, operands = parts(expression)
+    source = _SOURCES.get((head, len(operands)))
+    return None if source is None else source.format(*operands)
+
+
+def reads_arguments(expression: PlanExpr) -> bool:
+    """Whether an expression reads the value of an argument: otherwise it is a matter of sizes and strides alone."""
+    if not isinstance(expression, tuple):
+        return False
+    head, operands = parts(expression)
+    if (head, len(operands)) in _SOURCES:
+        return head == "arg"
+    return any(reads_arguments(operand) for operand in operands)
 
 
 # ---- JSON -------------------------------------------------------------------------------------------
