@@ -39,7 +39,8 @@ _UNARY = """
     asinh acosh atanh erf erfc erfinv lgamma tgamma fabs floor ceil trunc rint nearbyint round
 """.split()
 _BINARY = "pow atan2 fmod remainder fmin fmax copysign fdim hypot nextafter".split()
-_FAST_UNARY = "__expf __exp10f __logf __log2f __log10f __sinf __cosf __tanf __saturatef __fsqrt_rn __frcp_rn".split()
+_FAST_UNARY = "__expf __exp10f __logf __log2f __log10f __sinf __cosf __tanf __saturatef".split()
+_FAST_UNARY += "__fsqrt_rn __frcp_rn __frsqrt_rn".split()
 _FAST_BINARY = "__fadd_rn __fsub_rn __fmul_rn __fdiv_rn __powf __fdividef".split()
 _INT, _UINT, _LONG, _ULONG = "int", "unsigned int", "long long", "unsigned long long"
 

@@ -139,7 +139,8 @@ class Asm:
 class Cxx:
     """A C++ statement over the operands, e.g. `{d} = {a} + {b};`. An address is a typed lvalue:
     `{d} = {src};`, an immediate its number, `{{` a brace; all else stands as it is. An operand is a name or a
-    literal and may stand several times. It calls no function: the generated text is header-free."""
+    literal and may stand several times. The generated text is header-free: it calls no function but those of
+    the compiler that `cuda.prelude` declares."""
 
     text: str
 

@@ -6,8 +6,11 @@
     CONVERT[(to, from)], BITCAST[(to, from)]; CONVERT_PAIR[(to, from)] of two floats to the halves of a word
     EXTRACT[bits], INSERT[bits], PACK64, UNPACK64
     SPECIAL[register]
+    MATH[(function, dtype)]          exp exp2 log log2 sin cos tanh erf rsqrt rcp floor ceil round trunc
+    APPROXIMATE[(function, dtype)]   the fast ones of up to 32 bits
 
-Types are given by name. The rows are made in the `scalar_*` files; memory is in `memory`.
+Types are given by name. The rows are made in the `scalar_*` files; memory is in `memory`. `ROWS` are those that have no
+name in the language's `T.ptx` table: fast functions that are one instruction of PTX stand in `scalar_math.ROWS`.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from warpjit.isa.scalar_arithmetic import ARITHMETIC as _ARITHMETIC
 from warpjit.isa.scalar_bits import BITCAST, EXTRACT, INSERT, LOGIC, PACK64, UNPACK64
 from warpjit.isa.scalar_compare import COMPARE, MOVE, SELECT
 from warpjit.isa.scalar_convert import CONVERT, CONVERT_PAIR
+from warpjit.isa.scalar_math import APPROXIMATE, MATH
+from warpjit.isa.scalar_math import ROWS as _NAMED
 from warpjit.isa.scalar_special import SPECIAL
 
 ARITHMETIC: dict[tuple[str, str], Row] = {**_ARITHMETIC, **LOGIC}
@@ -34,9 +39,12 @@ ROWS: tuple[Row, ...] = (
     PACK64,
     UNPACK64,
     *SPECIAL.values(),
+    *MATH.values(),
+    *(row for row in APPROXIMATE.values() if row not in _NAMED),
 )
 
 __all__ = [
+    "APPROXIMATE",
     "ARITHMETIC",
     "BITCAST",
     "COMPARE",
@@ -44,6 +52,7 @@ __all__ = [
     "CONVERT_PAIR",
     "EXTRACT",
     "INSERT",
+    "MATH",
     "MOVE",
     "PACK64",
     "ROWS",
