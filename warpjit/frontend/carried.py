@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from warpjit.errors import TraceError
 from warpjit.frontend import merge
 from warpjit.frontend.merge import Bound
-from warpjit.frontend.tracer import Edge, LoopFrame, Tracer, widen
+from warpjit.frontend.tracer import Edge, LoopFrame, Thresholds, Tracer, widen
 from warpjit.frontend.values import Poison, Scalar, Unbound
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
@@ -181,7 +181,7 @@ def _first_value(tracer: Tracer, frame: LoopFrame, carried: Carried, here: Bound
 
 
 def _check(
-    frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], thresholds: set[int], attempt: int
+    frame: LoopFrame, names: list[Carried], assumed: dict[str, Facts], thresholds: Thresholds, attempt: int
 ) -> dict[str, Facts]:
     """Assumptions that an iteration broke, weakened."""
     weaker: dict[str, Facts] = {}
@@ -199,7 +199,8 @@ def _check(
             continue
         limits = fact.of_type(carried.local.dtype)
         if attempt < MAX_ATTEMPTS:
-            weaker[carried.name] = (_joined(seen) if late else widen(carried.facts, new, thresholds)).meet(limits)
+            wider = widen(carried.local.name, carried.facts, new, thresholds)
+            weaker[carried.name] = (_joined(seen) if late else wider).meet(limits)
         else:
             weaker[carried.name] = fact.of_type(carried.local.dtype, new.uniformity)
     return weaker

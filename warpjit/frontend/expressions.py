@@ -141,9 +141,9 @@ def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) ->
         return (name == "is not") != (left is right)
     if left is None or right is None or name in ("in", "not in"):
         raise TraceError(f"{name!r} of a device value: only == != < <= > >= compare scalars")
-    for side in (left, right):
+    for side, other in ((left, right), (right, left)):
         if isinstance(side, int) and not isinstance(side, bool):
-            tracer.thresholds.update((side - 1, side, side + 1))
+            tracer.thresholds.note(other, side)
     return arithmetic.compare(tracer.builder, name, left, right)
 
 

@@ -118,7 +118,7 @@ class Tracer:
         self.loop_frames: list[LoopFrame | ExpandedFrame] = []
         self.expanded: set[int] = set()
         self.attempts: set[int] = set()
-        self.thresholds: set[int] = set()
+        self.thresholds = Thresholds()
         self.terminated = False
         self.returned = Uniformity.GRID
         self.hint = ""
@@ -280,14 +280,43 @@ class Tracer:
             raise TraceError(f"{what} stands before T.device_entry: only host expressions can stand there")
 
 
-def widen(old: Facts, new: Facts, thresholds: set[int]) -> Facts:
-    """A weaker assumption that covers both: a moved bound goes on to the next number that the body compares with."""
+@dataclass
+class Thresholds:
+    """Numbers with which values are compared: where a bound that moves may come to rest.
+
+    of_local   by the name of a local, the numbers with which it is compared
+    of_any     numbers with which anything is compared, and their neighbours
+    """
+
+    of_local: dict[str, set[int]] = field(default_factory=dict)
+    of_any: set[int] = field(default_factory=set)
+
+    def note(self, value: Scalar, number: int) -> None:
+        """`value` is compared with `number`."""
+        self.of_any.update((number - 1, number, number + 1))
+        if value.linear is not None and len(value.linear.terms) == 1:
+            local, coefficient = value.linear.terms[0]
+            if coefficient == 1:
+                self.of_local.setdefault(local.name, set()).add(number - value.linear.constant)
+
+    def above(self, name: str, bound: int) -> int | None:
+        """The next number that the upper bound of a local may come to rest at: x < n lets x + 1 become n."""
+        own = [x for number in self.of_local.get(name, ()) for x in (number, number + 1) if x >= bound]
+        return min(own or [x for x in self.of_any if x >= bound], default=None)
+
+    def below(self, name: str, bound: int) -> int | None:
+        own = [x for number in self.of_local.get(name, ()) for x in (number, number - 1) if x <= bound]
+        return max(own or [x for x in self.of_any if x <= bound], default=None)
+
+
+def widen(name: str, old: Facts, new: Facts, thresholds: Thresholds) -> Facts:
+    """A weaker assumption of a local that covers both: a moved bound goes on to the next threshold."""
     joined = old.join(new)
     lo, hi = joined.lo, joined.hi
     if lo is not None and old.lo is not None and lo < old.lo:
-        lo = max((x for x in thresholds if x <= lo), default=None)
+        lo = thresholds.below(name, lo)
     if hi is not None and old.hi is not None and hi > old.hi:
-        hi = min((x for x in thresholds if x >= hi), default=None)
+        hi = thresholds.above(name, hi)
     return Facts(lo, hi, joined.multiple, joined.uniformity)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AxisName,
         Extents,
         Instruction,
+        Integer,
         Number,
         Operand,
         Pointer,
@@ -109,6 +110,7 @@ def apply(
     *operands: Operand,
     scope: ScopeName | None = None,
     pred: Number | None = None,
+    valid: tuple[Integer | None, ...] | None = None,
     **parameters: Operand,
 ) -> None:
     """Executes one native instruction for each repeat coordinate of the operands.
@@ -120,16 +122,10 @@ def apply(
                  operand) or "cta" (a leading axis of the CTA's warps); omitted: the instruction's own
     pred         a bool: lanes where it is false do nothing (instructions of single threads only)
 
-    `ldmatrix` and `stmatrix` also take a fragment and a matrix of two axes in shared memory, in 16-bit elements: the
-    fragment's layout gives the order of the 8 x 8 blocks. A matrix that is contiguous down its columns (a window with
-    `permute(1, 0)`) takes the form with `.trans`.
-
-    Copies (`cp.async`, `cp.async.bulk`): dst and src are tiles of one type and shape, copied in chunks along the last
-    axis, contiguous and aligned on both sides. scope="thread": each thread copies the whole tile that it names;
-    "warp", "warpgroup", "cta": its threads share the chunks. By name: `size=` bytes of a chunk (omitted: the whole last
-    axis), `src_size=` bytes that are read of each chunk (the rest becomes 0), `valid=` how many elements of each axis
-    exist (ints, int32 scalars, or None for all; what lies beyond becomes 0 and is not read), `mbar=` the mbarrier of a
-    bulk copy.
+    Copies (`cp.async`, `cp.async.bulk`) are made by single threads: dst and src are tiles of one type and shape, which
+    each thread copies in chunks along the last axis, contiguous and aligned on both sides. By name: `size=` bytes of
+    a chunk (omitted: the whole last axis), `src_size=` bytes that are read of each chunk (the rest becomes 0), `mbar=`
+    the mbarrier of a bulk copy.
 
     The instructions are issued in batch, M, N, K order, K innermost. No barrier, staging or conversion is added.
     Raises TraceError with a counterexample where an operand's layout is not what the instruction reads.
@@ -155,7 +151,6 @@ def fragments(
     """Registers that hold `operand` ("A", "D", ...) of the instruction for so many repeats, in its own layout.
 
     The tensor's shape is (*batch, repeats…, *atom) in the operand's register words; `fill` sets every register.
-    `t.regs`, `t.each()`, `t.cast(...)` and `t.as_operand(...)` work on it, and so do `ldmatrix` and `stmatrix`.
     """
 
 
