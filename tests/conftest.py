@@ -22,6 +22,7 @@ from driver_stand_in import as_libcuda, fake, library  # noqa: F401  fixtures
 import warpjit
 from warpjit import config
 from warpjit.cuda import toolchain
+from warpjit.cuda.prelude import FUNCTIONS, prelude
 from warpjit.isa.target import Target
 
 TARGETS = tuple(Target.parse(name) for name in ("sm_80", "sm_89", "sm_90a", "sm_120"))
@@ -81,10 +82,12 @@ class Workshop:
         for target, texts in self.texts.items():
             items = list(texts.items())
             for start in range(0, len(items), KERNELS_A_TEXT):
-                whole = "\n".join(
+                kernels = "\n".join(
                     re.sub(rf"\b{entry}\(", f"{entry}_{start + index}(", text)
                     for index, (text, entry) in enumerate(items[start : start + KERNELS_A_TEXT])
                 )
+                # Each text begins with the functions that it calls; the first prelude of a file hides all others.
+                whole = prelude(FUNCTIONS) + kernels
                 toolchain.compile_cubin(whole, target, config=config.read())
 
 
