@@ -1583,6 +1583,12 @@ class Tensor(Generic[E]):
     def view(self, *shape: int, layout: Layout | None = None) -> Tensor[E]: ...
     def rearrange(self, pattern: str, /, **sizes: int) -> Tensor[E]: ...
     def permute(self, *dims: int) -> Tensor[E]: ...
+    @property
+    def regs(self) -> Tensor[E]: ...
+    def fill(self, value: Number) -> None: ...
+    def cast(self, dtype: DTypeOf[F]) -> Tensor[F]: ...
+    def each(self) -> tuple[tuple[Any, ...], ...]: ...
+    def as_operand(self, instruction: Instruction, operand: str) -> Tensor[E]: ...
     def ptr(self, *indices: Index) -> Pointer: ...
 
 class _Windows(Generic[E]):
@@ -1592,58 +1598,131 @@ class Instruction:
     text: str
     def __call__(self, *operands: Any, **named: Any) -> Any: ...
 
-class _Ldmatrix0(Instruction):
+class _Ex20(Instruction):
+    def __call__(self, a: Number, *, pred: Number | None = None) -> float32: ...
+
+class _Ld1(Instruction):
+    def __call__(self, src: Pointer, *, pred: Number | None = None) -> tuple[uint32, uint32]: ...
+
+class _Ld2(Instruction):
+    def __call__(self, src: Pointer, *, pred: Number | None = None) -> tuple[uint32, uint32, uint32, uint32]: ...
+
+class _St3(Instruction):
+    def __call__(self, dst: Pointer, a0: Number, a1: Number, *, pred: Number | None = None) -> None: ...
+
+class _St4(Instruction):
+    def __call__(self, dst: Pointer, a0: Number, a1: Number, a2: Number, a3: Number, *, pred: Number | None = None) -> None: ...
+
+class _Ldmatrix5(Instruction):
     def __call__(self, d: Tensor[Any], src: Pointer) -> None: ...
 
-class _Stmatrix1(Instruction):
+class _Stmatrix6(Instruction):
     def __call__(self, dst: Pointer, a: Tensor[Any]) -> None: ...
 
-class _Mma2(Instruction):
+class _Mma7(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
 
-class _Cp3(Instruction):
+class _Cp8(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp4(Instruction):
+class _Cp9(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp5(Instruction):
+class _Cp10(Instruction):
     def __call__(self, *, pred: Number | None = None) -> None: ...
 
-class _Cp6(Instruction):
+class _Cp11(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
-class _Cp7(Instruction):
+class _Cp12(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar8(Instruction):
+class _Bar13(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar9(Instruction):
+class _Bar14(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier10(Instruction):
+class _Mbarrier15(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier11(Instruction):
+class _Mbarrier16(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier12(Instruction):
+class _Mbarrier17(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier13(Instruction):
+class _Mbarrier18(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier14(Instruction):
+class _Mbarrier19(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait15(Instruction):
+class _MbarrierWait20(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect16(Instruction):
+class _Elect21(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "ex2.approx.f32",
+            "lg2.approx.f32",
+            "sin.approx.f32",
+            "cos.approx.f32",
+            "tanh.approx.f32",
+            "rcp.approx.f32",
+            "rsqrt.approx.f32",
+            "sqrt.approx.f32",
+            "ex2.approx.ftz.f32",
+            "lg2.approx.ftz.f32",
+            "sin.approx.ftz.f32",
+            "cos.approx.ftz.f32",
+            "rcp.approx.ftz.f32",
+            "rsqrt.approx.ftz.f32",
+            "sqrt.approx.ftz.f32",
+        ],
+        /,
+    ) -> _Ex20: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "ld.global.v2.b32",
+            "ld.shared.v2.b32",
+        ],
+        /,
+    ) -> _Ld1: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "ld.global.v4.b32",
+            "ld.shared.v4.b32",
+        ],
+        /,
+    ) -> _Ld2: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "st.global.v2.b32",
+            "st.shared.v2.b32",
+        ],
+        /,
+    ) -> _St3: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "st.global.v4.b32",
+            "st.shared.v4.b32",
+        ],
+        /,
+    ) -> _St4: ...
     @overload
     def __getitem__(
         self,
@@ -1662,7 +1741,7 @@ class PtxNames:
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16",
         ],
         /,
-    ) -> _Ldmatrix0: ...
+    ) -> _Ldmatrix5: ...
     @overload
     def __getitem__(
         self,
@@ -1681,7 +1760,7 @@ class PtxNames:
             "stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16",
         ],
         /,
-    ) -> _Stmatrix1: ...
+    ) -> _Stmatrix6: ...
     @overload
     def __getitem__(
         self,
@@ -1692,7 +1771,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
         ],
         /,
-    ) -> _Mma2: ...
+    ) -> _Mma7: ...
     @overload
     def __getitem__(
         self,
@@ -1707,7 +1786,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp3: ...
+    ) -> _Cp8: ...
     @overload
     def __getitem__(
         self,
@@ -1722,7 +1801,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp4: ...
+    ) -> _Cp9: ...
     @overload
     def __getitem__(
         self,
@@ -1746,7 +1825,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp5: ...
+    ) -> _Cp10: ...
     @overload
     def __getitem__(
         self,
@@ -1754,7 +1833,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp6: ...
+    ) -> _Cp11: ...
     @overload
     def __getitem__(
         self,
@@ -1763,7 +1842,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp7: ...
+    ) -> _Cp12: ...
     @overload
     def __getitem__(
         self,
@@ -1776,7 +1855,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar8: ...
+    ) -> _Bar13: ...
     @overload
     def __getitem__(
         self,
@@ -1784,7 +1863,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar9: ...
+    ) -> _Bar14: ...
     @overload
     def __getitem__(
         self,
@@ -1793,7 +1872,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier10: ...
+    ) -> _Mbarrier15: ...
     @overload
     def __getitem__(
         self,
@@ -1802,7 +1881,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier11: ...
+    ) -> _Mbarrier16: ...
     @overload
     def __getitem__(
         self,
@@ -1813,7 +1892,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier12: ...
+    ) -> _Mbarrier17: ...
     @overload
     def __getitem__(
         self,
@@ -1832,7 +1911,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier13: ...
+    ) -> _Mbarrier18: ...
     @overload
     def __getitem__(
         self,
@@ -1847,7 +1926,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier14: ...
+    ) -> _Mbarrier19: ...
     @overload
     def __getitem__(
         self,
@@ -1855,7 +1934,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait15: ...
+    ) -> _MbarrierWait20: ...
     @overload
     def __getitem__(
         self,
@@ -1863,7 +1942,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect16: ...
+    ) -> _Elect21: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
