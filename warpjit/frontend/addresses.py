@@ -224,7 +224,7 @@ def start_alignment(builder: Builder, tensor: TensorValue) -> int:
 def offset_multiple(builder: Builder, offset: Scalar) -> int:
     assert offset.linear is not None
     return (
-        math.gcd(builder.linear_facts(offset.linear).multiple, offset.facts.multiple)
+        math.lcm(builder.linear_facts(offset.linear).multiple, offset.facts.multiple)
         if offset.linear.terms
         else abs(offset.linear.constant)
     )

@@ -17,9 +17,18 @@ from warpjit.frontend.builder import Builder
 from warpjit.frontend.intrinsics import lane_id, thread_idx, warp_id
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, Value
+from warpjit.ir.facts import Uniformity
 
 LANES = 32
 SCOPES = ("thread", "warp", "warpgroup", "cta")
+
+# Who shares a tile must get there together: how far the control flow may differ, and who that is in words.
+TOGETHER = {
+    "thread": (Uniformity.LANE, "each thread"),
+    "warp": (Uniformity.WARP, "a whole warp"),
+    "warpgroup": (Uniformity.WARPGROUP, "a whole warpgroup"),
+    "cta": (Uniformity.CTA, "the whole CTA"),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,12 @@ def threads_of(tracer: Tracer, what: str, scope: Value) -> tuple[Index, int]:
     size = {"thread": 1, "warp": LANES, "warpgroup": 4 * LANES, "cta": threads}[str(scope)]
     if threads % size:
         raise TraceError(f"{what}: scope {scope!r} needs a block of a multiple of {size} threads, but it has {threads}")
+    widest, who = TOGETHER[str(scope)]
+    if tracer.builder.control > widest:
+        raise TraceError(
+            f"{what} must be executed by {who} together (scope {scope!r}), but it stands under control flow that is "
+            f"{tracer.builder.control.phrase}: not all of its threads get there"
+        )
     if scope == "thread":
         return 0, 1
     if scope == "warp":
@@ -90,7 +105,8 @@ def limits(tracer: Tracer, what: str, valid: Value, shape: Sequence[int]) -> tup
         raise TraceError(f"{what}: expected valid= to have an entry (None: all exist) for each axis of {tuple(shape)}")
     found: list[Index | None] = []
     for axis, limit in enumerate(valid):
-        if isinstance(limit, bool | float) or (isinstance(limit, Scalar) and not limit.dtype.is_int):
+        known = limit is None or (isinstance(limit, int) and not isinstance(limit, bool))
+        if not known and not (isinstance(limit, Scalar) and limit.dtype.is_int):
             raise TraceError(f"{what}: valid[{axis}]: expected an integer or None but got {arithmetic.describe(limit)}")
         found.append(limit)
     return tuple(found)

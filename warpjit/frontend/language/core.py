@@ -12,7 +12,7 @@ from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import intrinsic
 
 if TYPE_CHECKING:
-    from warpjit.frontend.language import DTypeOf, Integer, Layout, Number, Promoted, Shape, Tensor
+    from warpjit.frontend.language import DTypeOf, Integer, Layout, Number, Promoted, ScopeName, Shape, Tensor
 
 E = TypeVar("E")
 
@@ -59,6 +59,61 @@ def alloc_local(shape: Shape, dtype: DTypeOf[E] = "float32", *, layout: Layout |
 
     Register indices must be static (a loop over them is expanded): registers never land in local memory.
     Raises TraceError: a size that is not a static positive int, more than 255 registers.
+    """
+
+
+@intrinsic()
+def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = None) -> Tensor[E]:
+    """A tile of global or shared memory, read into registers of this thread in accesses of several bytes.
+
+    tensor  a window of static shape; its last axis is read chunk by chunk
+    width   bytes of one access: 1, 2, 4, 8 or 16, at least an element and a divisor of the last axis; omitted: the
+            widest for which alignment is proven. A chunk must be contiguous, and begin at a multiple of `width` bytes
+            by what is known of sizes, strides and starts (`T.dynamic("N", multiple_of=8)`, `T.assume(n % 8 == 0)`)
+    where   a bool; lanes in which it is false read nothing and get zeros, whatever the address
+
+    Returns a local tensor of the window's shape and type, row-major.
+    Raises TraceError: no window of global or shared memory, a width that is not legal, a chunk that is not contiguous
+    or not known to be aligned (with what would have to be divisible).
+    """
+
+
+@intrinsic()
+def store(tensor: Tensor[E], value: Tensor[E], *, width: int | None = None, where: Number | None = None) -> None:
+    """Registers of this thread, written to a tile of global or shared memory in accesses of several bytes.
+
+    tensor  a window of static shape
+    value   a local tensor of the same shape and type: this thread's elements, row-major
+    width   bytes of one access, as in `T.load`
+    where   a bool; lanes in which it is false write nothing, whatever the address
+
+    Raises TraceError: as `T.load`; `value` is of another shape or type, spread over lanes, or in another order.
+    """
+
+
+@intrinsic()
+def copy(
+    dst: Tensor[E],
+    src: Tensor[E],
+    *,
+    scope: ScopeName = "cta",
+    width: int | None = None,
+    valid: tuple[Integer | None, ...] | None = None,
+) -> None:
+    """Copies a tile of global or shared memory to another, through registers; the threads of `scope` share the work.
+
+    dst, src  windows of one static shape and type, of any rank
+    scope     who copies together: "thread", "warp", "warpgroup" or "cta". Chunks are dealt out in row-major order, one
+              a thread and round; the number of threads need not divide that of chunks
+    width     bytes of one access, as in `T.load`, for both sides
+    valid     for each axis how many elements exist, an integer or None for all. Elements beyond become zeros in a
+              shared `dst`, and are not written to a global one; of `src` they are not read. The last axis' must be
+              known to be a multiple of the elements of a chunk (with `width` omitted, chunks shrink to suit it)
+
+    A thread loads up to 64 registers before it stores the first. No barrier is added: put `T.cuda.cta_sync()` before
+    others read `dst`.
+    Raises TraceError: as `T.load`; tiles of different shapes or types, a block that does not divide into the scope,
+    control flow in which the threads of the scope part, more than 4,096 chunks for a thread.
     """
 
 
