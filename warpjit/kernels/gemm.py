@@ -13,9 +13,11 @@ of NVIDIA's CUTLASS; CTAs in groups of rows, so that those which run together sh
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 from warpjit.decorator import warpjit
+from warpjit.errors import ArgumentError
 from warpjit.frontend import language as T
 from warpjit.kernel import Kernel
 
@@ -37,6 +39,14 @@ class Tile:
     warp_n: int
     stages: int
     group: int = 8
+
+    def __post_init__(self) -> None:
+        whole = self.m % self.warp_m == self.n % self.warp_n == self.warp_m % 16 == self.warp_n % 16 == self.k % 32 == 0
+        if not whole or self.stages < 2 or self.warps > 32:
+            raise ArgumentError(
+                f"{self}: expected m and n that the warps' parts divide, of multiples of 16, at most 32 warps, k a "
+                "multiple of 32, and 2 stages or more"
+            )
 
     @property
     def warps(self) -> int:
@@ -183,7 +193,7 @@ def gemm(case: Case) -> Kernel:
 
 def rows_of(dtype, shape):
     """The layout of rows in shared memory that ldmatrix, stmatrix and wide accesses meet without bank conflicts."""
-    return T.cuda.layout.mma_shared_layout(dtype.dtype, min(shape[-1] * dtype.bits // 8, 128), shape)
+    return T.cuda.layout.mma_shared_layout(dtype.dtype, math.gcd(shape[-1] * dtype.bits // 8, 128), shape)
 
 
 def copy_in(stage, source, turned, row, rows_left, k, k_left, width):

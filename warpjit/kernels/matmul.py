@@ -85,7 +85,7 @@ def _sizes(a: Any, b: Any) -> tuple[tuple[int, ...], int, int, int]:
     """(batch or none), m, n, k. ArgumentError: no product."""
     for name, each in (("a", a), ("b", b)):
         if getattr(each, "ndim", None) not in (2, 3) or str(each.dtype) not in ELEMENTS:
-            got = f"{each.ndim} axes of {each.dtype}" if hasattr(each, "ndim") else repr(each)
+            got = f"shape {tuple(each.shape)} of {each.dtype}" if hasattr(each, "ndim") else repr(each)
             raise ArgumentError(f"{name}: expected a tensor of 2 or 3 axes of float16 or bfloat16 but got {got}")
     batches = [each.shape[0] for each in (a, b) if each.ndim == 3]
     if a.dtype != b.dtype or a.shape[-1] != b.shape[-2] or len(set(batches)) > 1:
