@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES: dict[str, Callable[[], str]] = {
     "docs/language.md": language_page.page,
     "warpjit/frontend/language/__init__.pyi": language_stub.language_stub,
+    "warpjit/frontend/language/approx.pyi": language_stub.approx_stub,
     "warpjit/frontend/language/cuda.pyi": language_stub.cuda_stub,
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from warpjit import T, layout
-from warpjit.frontend.language import core, cuda
+from warpjit.frontend.language import approx, core, cuda, mathematics
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.ptx import PtxNames
 from warpjit.frontend.language.tensor import InstructionInKernel, Pointer, ScalarInKernel, TensorInKernel
@@ -114,6 +114,18 @@ def _scalars() -> Iterator[str]:
     yield from _functions("T.", core, ("unroll",))
 
 
+def _mathematics() -> Iterator[str]:
+    yield (
+        "## Mathematical functions\n\nOf a float, in its type. float16 and bfloat16 compute in float32 and are rounded "
+        "once more. A number that is known while tracing is computed in float64, an int as well. Largest errors are "
+        'those that the CUDA C++ Programming Guide states ("Mathematical Functions"), in ulp of the correctly rounded '
+        "result. Raises TraceError: not a float.\n"
+    )
+    yield from _functions("T.", mathematics, tuple(mathematics.__all__))
+    yield f"## Fast mathematical functions: `T.approx`\n\n{markdown(approx.__doc__)}\n"
+    yield from _functions("T.approx.", approx, tuple(approx.__all__))
+
+
 WHO = ("lane_id", "warp_id", "thread_idx", "block_idx", "block_dim", "grid_dim")
 SYNCHRONISATION = ("cta_sync", "warp_sync", "mbarrier_wait", "elect_sync")
 
@@ -153,6 +165,7 @@ def _instructions() -> Iterator[str]:
     yield f"### `T.ptx[text]`\n\n{markdown(PtxNames.__doc__)}\n\n{markdown(InstructionInKernel.__doc__)}\n"
     yield _entry("T.cuda.tile.apply", cuda.apply)
     yield _entry("T.cuda.fragments", cuda.fragments)
+    yield _entry("T.cuda.has", cuda.has)
     implied = {row.text for row in (*scalar.ROWS, *memory.ROWS)}
     sections: dict[str, list[Row]] = {}
     for row in table.rows():
@@ -170,8 +183,8 @@ def _instructions() -> Iterator[str]:
             yield f"| `{row.text}` | {_call(row)} | {row.participants.value}{tile} | {row.needs.text}{notes} |"
         yield ""
     yield (
-        f"The {len(implied)} rows of scalar arithmetic, conversions, special registers and element accesses are what "
-        "operators, conversions and subscripts stand for.\n"
+        f"The {len(implied)} rows of scalar arithmetic, functions, conversions, special registers and element accesses "
+        "are what operators, names of `T`, conversions and subscripts stand for.\n"
     )
 
 
@@ -180,6 +193,7 @@ PARTS: tuple[Callable[[], Iterator[str]], ...] = (
     _entry_names,
     _tensors,
     _scalars,
+    _mathematics,
     _threads,
     _instructions,
     _layouts,
@@ -193,9 +207,10 @@ def page() -> str:
 
 
 def named() -> set[str]:
-    """Every public name that the page must hold: of `T`, `T.cuda` and its two namespaces, and of tensors."""
+    """Every public name that the page must hold: of `T`, `T.approx`, `T.cuda` with its namespaces, and of tensors."""
     names = {f"T.{name}" for name in T.__all__}
     names |= {each.name for name in cuda.__all__ if isinstance(each := getattr(cuda, name), Intrinsic)}
+    names |= {f"T.approx.{name}" for name in approx.__all__}
     names |= {f"T.cuda.{name}" for name in ("LaunchConfig", "KernelAttributes")}
     names |= {f"T.cuda.layout.{name}" for name in vars(cuda.layout)}
     return names | {f"t.{name}" for name in vars(TensorInKernel) if not name.startswith("_")}

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
+
+from stub_functions import by_dtype, function, parameters, type_variable
 
 from warpjit import T
 from warpjit.errors import WarpjitError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.language import cuda
+from warpjit.frontend.language import approx, cuda
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.tensor import TensorInKernel
 from warpjit.frontend.language.types import SCALAR_TYPES
@@ -38,9 +40,16 @@ from typing import Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
+from warpjit.frontend.language import approx as approx
 from warpjit.frontend.language import cuda as cuda
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.layout import ComposeLayout, TileLayout"""
+
+APPROX_IMPORTS = """from typing import overload
+
+from typing_extensions import TypeVar
+
+from warpjit.frontend.language import bfloat16, float16, float32"""
 
 CUDA_IMPORTS = """from dataclasses import dataclass
 from typing import Any
@@ -49,6 +58,7 @@ from warpjit.frontend.language import (
     AxisName,
     Extents,
     Instruction,
+    Integer,
     Number,
     Operand,
     Pointer,
@@ -162,85 +172,6 @@ SCALAR = """class Scalar:
     def __float__(self) -> float: ..."""
 
 
-# ---- functions -------------------------------------------------------------------------------------------
-
-
-def _parameters(signature: inspect.Signature, **types: str) -> str:
-    """A parameter list; `types` replaces annotations by the parameter's name, "-" leaves the default out."""
-    parts: list[str] = []
-    starred = False
-    for item in signature.parameters.values():
-        if item.kind is item.KEYWORD_ONLY and not starred:
-            parts.append("*")
-            starred = True
-        star = {item.VAR_POSITIONAL: "*", item.VAR_KEYWORD: "**"}.get(item.kind, "")
-        starred = starred or item.kind is item.VAR_POSITIONAL
-        annotation = str(types.get(item.name, item.annotation))
-        default = "" if item.default is item.empty else f" = {item.default!r}".replace("'", '"')
-        annotated = "" if item.name == "self" else f": {annotation}"
-        if annotation.startswith("-"):
-            annotated, default = f": {annotation[1:]}", ""
-        parts.append(f"{star}{item.name}{annotated}{default}")
-    return ", ".join(parts)
-
-
-STORAGE_ONLY = tuple(name for name in dtypes.DTYPES if name not in SCALAR_TYPES)
-
-
-def _by_dtype(name: str, signature: inspect.Signature, indent: str = "") -> Iterable[str]:
-    """One overload for each type that may stand for `E`, and one for types that are only stored."""
-    (parameter,) = (item for item in signature.parameters.values() if "DTypeOf" in str(item.annotation))
-    returned = signature.return_annotation
-
-    def returned_as(element: str) -> str:
-        return re.sub(r"\bE\b", element, returned)
-
-    for scalar_type in SCALAR_TYPES:
-        own = f'type[{scalar_type}] | Literal["{scalar_type}"]'
-        default = "" if parameter.default == scalar_type else "-"
-        yield f"{indent}@overload"
-        yield (
-            f"{indent}def {name}({_parameters(signature, **{parameter.name: default + own})}) -> "
-            f"{returned_as(scalar_type)}: ..."
-        )
-    if returned != "E":
-        texts = ", ".join(f'"{each}"' for each in STORAGE_ONLY)
-        yield f"{indent}@overload"
-        yield (
-            f"{indent}def {name}({_parameters(signature, **{parameter.name: f'-Literal[{texts}]'})}) -> "
-            f"{returned_as('Any')}: ..."
-        )
-
-
-def _promoted(name: str, signature: inspect.Signature) -> Iterable[str]:
-    """Of numbers known while tracing a number, of device values of one type that type, else what they meet in."""
-    names = list(signature.parameters)
-    whole = all(item.annotation == "Integer" for item in signature.parameters.values())
-    for number in ("int",) if whole else ("int", "float"):
-        yield "@overload"
-        yield f"def {name}({', '.join(f'{each}: {number}' for each in names)}) -> {number}: ..."
-    if len(names) == 1:
-        yield "@overload"
-        yield f"def {name}({names[0]}: S) -> S: ..."
-        return
-    for device in range(len(names)):
-        typed = ", ".join(f"{each}: {'S' if index == device else f'S | {number}'}" for index, each in enumerate(names))
-        yield "@overload"
-        yield f"def {name}({typed}) -> S: ..."
-    yield "@overload"
-    yield f"def {name}({_parameters(signature)}) -> Any: ..."
-
-
-def function(name: str, intrinsic: Intrinsic) -> str:
-    """A function of the language, with overloads where its result depends on a type."""
-    signature = intrinsic.signature
-    if any("DTypeOf" in item.annotation for item in signature.parameters.values()):
-        return "\n".join(_by_dtype(name, signature))
-    if signature.return_annotation == "Promoted":
-        return "\n".join(_promoted(name, signature))
-    return f"def {name}({_parameters(signature)}) -> {signature.return_annotation}: ..."
-
-
 # ---- tensors -------------------------------------------------------------------------------------------
 
 TENSOR = """class Tensor(Generic[E]):
@@ -278,14 +209,14 @@ def tensor_class() -> str:
         elif inspect.isfunction(member) and not name.startswith("_"):
             signature = inspect.signature(member)
             if name == "view":
-                lines += [_annotation(line) for line in _by_dtype(name, signature, "    ")]
+                lines += [_annotation(line) for line in by_dtype(name, signature, "    ")]
                 lines += [
                     "    @overload",
                     "    def view(self, *shape: int, layout: Layout | None = None) -> Tensor[E]: ...",
                 ]
                 continue
-            parameters = _parameters(signature).replace("pattern: str,", "pattern: str, /,")
-            lines.append(f"    def {name}({parameters}) -> {_annotation(signature.return_annotation)}: ...")
+            listed = parameters(signature).replace("pattern: str,", "pattern: str, /,")
+            lines.append(f"    def {name}({listed}) -> {_annotation(signature.return_annotation)}: ...")
     windows = [
         "class _Windows(Generic[E]):",
         "    def __getitem__(self, index: Index | slice | tuple[Index | slice, ...], /) -> Tensor[E]: ...",
@@ -360,6 +291,7 @@ def aliases() -> str:
     texts = ", ".join(f'"{each}"' for each in dtypes.DTYPES)
     return f"""E = TypeVar("E", default=Any)
 S = TypeVar("S", bound=Scalar)
+{type_variable("AnyFloat")}
 
 # Names that exist for type checkers only.
 Integer: TypeAlias = {" | ".join(INTEGERS)}
@@ -375,7 +307,9 @@ ScopeName: TypeAlias = Literal["thread", "warp", "warpgroup", "cta"]
 DTypeName: TypeAlias = Literal[{texts}]
 # What the documented signatures say; in this file they are overloads.
 DTypeOf: TypeAlias = type[E] | str
-Promoted: TypeAlias = Any"""
+Promoted: TypeAlias = Any
+AnyFloat: TypeAlias = Any
+ShortFloat: TypeAlias = Any"""
 
 
 def language_stub() -> str:
@@ -391,6 +325,16 @@ def language_stub() -> str:
         tensor_class(),
         instruction_classes(),
         *(function(name, each) for name, each in functions.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def approx_stub() -> str:
+    """`warpjit/frontend/language/approx.pyi`."""
+    parts = [
+        HEADER.format(what="What `T.approx` is to a type checker.") + APPROX_IMPORTS,
+        type_variable("ShortFloat"),
+        *(function(name, getattr(approx, name)) for name in approx.__all__),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from warpjit import T
-from warpjit.frontend.language import cuda
+from warpjit.frontend.language import approx, cuda
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.tensor import TensorInKernel
 from warpjit.frontend.methods import ATTRIBUTES, METHODS
@@ -61,7 +61,7 @@ def test_the_documented_members_of_tensors_are_those_that_exist():
     assert documented == {*METHODS[TensorValue], *ATTRIBUTES[TensorValue], "sub"}
 
 
-@pytest.mark.parametrize("module", [T, cuda], ids=["T", "T.cuda"])
+@pytest.mark.parametrize("module", [T, cuda, approx], ids=["T", "T.cuda", "T.approx"])
 def test_every_name_has_a_docstring_and_types(module):
     for name in module.__all__:
         item = getattr(module, name)

@@ -86,6 +86,10 @@ TYPED = {
     'T.cast(T.int32(0), "float16")': "float16",
     "T.min(T.float16(0), 1.0)": "float16",
     "T.cdiv(7, 2)": "int",
+    "T.exp(T.float64(1))": "float64",
+    "T.exp(2)": "float",
+    "T.round(T.bfloat16(1))": "bfloat16",
+    "T.approx.exp2(T.float32(1) * 2)": "float32",
     "T.max(3, T.int32(7))": "int32",
     'T.dynamic("M") // 16': "int32",
     "T.cuda.elect_sync()": "bool",
@@ -115,6 +119,8 @@ WRONG = {
     "T.alloc_local((4,), layout=3)": "call-overload",
     "T.alloc_local(T.cuda.lane_id())": "call-overload",
     "T.device_entry()": "call-arg",
+    "T.exp(T.cuda.lane_id())": "call-overload",
+    "T.approx.exp(T.float64(1))": "call-overload",
     "T.alloc_shared((4,)).permutate(0)": "attr-defined",
 }
 
@@ -130,6 +136,6 @@ def test_mistakes_are_found(folder):
 def test_the_stub_itself_is_typed(folder):
     options = ["--strict", "--follow-imports=silent", "--config-file", str(folder / "mypy.ini")]
     options += ["--cache-dir", str(folder / ".mypy_cache")]
-    files = ["warpjit/frontend/language/__init__.pyi", "warpjit/frontend/language/cuda.pyi"]
+    files = [f"warpjit/frontend/language/{name}.pyi" for name in ("__init__", "approx", "cuda")]
     done = subprocess.run([sys.executable, "-m", "mypy", *options, *files], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout

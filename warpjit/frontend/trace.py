@@ -9,7 +9,16 @@ from typing import Any
 from warpjit.errors import Finding, TraceError
 
 # The handler tables are filled by these modules.
-from warpjit.frontend import branches, expressions, instructions, intrinsics, loops, statements, wide  # noqa: F401
+from warpjit.frontend import (  # noqa: F401
+    branches,
+    expressions,
+    instructions,
+    intrinsics,
+    loops,
+    mathematics,
+    statements,
+    wide,
+)
 from warpjit.frontend.captures import Capture
 from warpjit.frontend.parameters import bind_parameters, kernel_parameters
 from warpjit.frontend.scope import Scope

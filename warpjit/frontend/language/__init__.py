@@ -35,6 +35,7 @@ finding.
 
 from __future__ import annotations
 
+from warpjit.frontend.language import approx as approx
 from warpjit.frontend.language import cuda as cuda
 from warpjit.frontend.language.core import (
     abs,
@@ -54,6 +55,22 @@ from warpjit.frontend.language.core import (
     store,
     unroll,
 )
+from warpjit.frontend.language.mathematics import (
+    ceil,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    log,
+    log2,
+    rcp,
+    round,
+    rsqrt,
+    sin,
+    tanh,
+    trunc,
+)
 from warpjit.frontend.language.ptx import ptx
 from warpjit.frontend.language.types import SCALAR_TYPES, Tensor, constexpr, dynamic
 
@@ -64,22 +81,37 @@ __all__ = [
     "abs",
     "alloc_local",
     "alloc_shared",
+    "approx",
     "assume",
     "cast",
     "cdiv",
+    "ceil",
     "constexpr",
     "copy",
+    "cos",
     "cuda",
     "device_entry",
     "dynamic",
+    "erf",
+    "exp",
+    "exp2",
+    "floor",
     "fma",
     "load",
+    "log",
+    "log2",
     "max",
     "min",
     "ptx",
+    "rcp",
     "reinterpret",
+    "round",
+    "rsqrt",
+    "sin",
     "sqrt",
     "store",
+    "tanh",
+    "trunc",
     "unroll",
     *SCALAR_TYPES,
 ]

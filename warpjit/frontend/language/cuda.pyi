@@ -10,6 +10,7 @@ from warpjit.frontend.language import (
     AxisName,
     Extents,
     Instruction,
+    Integer,
     Number,
     Operand,
     Pointer,
