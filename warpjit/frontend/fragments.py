@@ -29,7 +29,7 @@ from warpjit.isa.proof import prove
 from warpjit.isa.row import Row
 from warpjit.isa.scalar import CONVERT_PAIR
 from warpjit.isa.table import lookup
-from warpjit.layout import Axis, ComposeLayout, Iter, S, TileLayout, laneid, m
+from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m
 
 LANES = 32
 
@@ -74,13 +74,26 @@ def matrix(builder: Builder, tensor: TensorValue, what: str) -> TensorValue:
 
 
 def regs(builder: Builder, tensor: TensorValue) -> TensorValue:
-    """`t.regs`: this lane's registers, in order, as a tensor of one axis."""
+    """`t.regs`: this lane's registers, in order, as a tensor of one axis. A window's may have gaps between them."""
     layout = _in_registers(tensor, "regs")
-    count = layout.size("m")
-    if layout.span("m") - layout.offset.get(m, 0) != count:
-        raise TraceError(f"regs: the registers of {tensor.name} are not consecutive: {layout!r}")
+    iters = _register_iters(tensor, layout)
     start = static_int(tensor.offset, "an offset") + layout.offset.get(m, 0)
-    return tensor.with_(shape=(count,), layout=TileLayout(S[count]), offset=start)
+    own = TileLayout.from_iters(iters or (Iter(1, 1, m),)).canonicalize()
+    return tensor.with_(shape=(own.size(),), layout=own, offset=start)
+
+
+def _register_iters(tensor: TensorValue, layout: TileLayout) -> tuple[Iter, ...]:
+    """The steps among this lane's registers, the longest first: in their order registers count upwards."""
+    steps = sorted((it for it in layout.shard if it.axis == m and it.extent > 1), key=lambda it: it.stride)
+    reach = 0
+    for it in steps:
+        if it.stride <= reach:
+            raise TraceError(
+                f"regs: expected each register of {tensor.name} to hold one element, and its strides to nest, but its "
+                f"layout is {layout!r}"
+            )
+        reach += it.last
+    return tuple(reversed(steps))
 
 
 def fill(builder: Builder, tensor: TensorValue, value: Value) -> None:
@@ -95,7 +108,7 @@ def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
     layout, target = _in_registers(tensor, "cast"), as_dtype(dtype)
     source = regs(builder, tensor)
     (count,) = sizes(source)
-    result = registers_tensor(builder, sizes(tensor), target, _from_zero(layout), tensor.name)
+    result = registers_tensor(builder, sizes(tensor), target, _dense(tensor, layout), tensor.name)
     mine = regs(builder, result)
     pair = CONVERT_PAIR.get((target.name, tensor.dtype.name)) if count % 2 == 0 else None
     if pair is not None:
@@ -114,10 +127,16 @@ def _cast_pairs(builder: Builder, row: Row, source: TensorValue, result: TensorV
         builder.issue(row, (Slot(result.base, index // 2), high, low))
 
 
-def _from_zero(layout: TileLayout) -> TileLayout:
-    """The layout with its first register 0."""
+def _dense(tensor: TensorValue, layout: TileLayout) -> TileLayout:
+    """The layout with its registers counted from 0, without gaps."""
+    steps: dict[int, int] = {}
+    count = 1
+    for it in reversed(_register_iters(tensor, layout)):
+        steps[it.stride] = count
+        count *= it.extent
+    shard = [Iter(it.extent, steps[it.stride], m) if it.axis == m and it.extent > 1 else it for it in layout.shard]
     offset: dict[Axis | str, int] = {axis: value for axis, value in layout.offset.items() if axis != m}
-    return TileLayout.from_iters(layout.shard, layout.replica, offset)
+    return TileLayout.from_iters(shard, layout.replica, offset)
 
 
 # ---- who holds what -------------------------------------------------------------------------------------------
@@ -133,10 +152,8 @@ def each(builder: Builder, tensor: TensorValue) -> tuple[tuple[Index, ...], ...]
     here = lane(builder)
     from_lane = [_of_lane(builder, digits, here) for digits in axes]
     result = []
-    for register in range(whole.layout.size("m")):
-        where = (
-            _sum(builder, part, _of_register(digits, register)) for part, digits in zip(from_lane, axes, strict=True)
-        )
+    for register, place in enumerate(_register_places(tensor, whole.layout)):
+        where = (_sum(builder, part, _of_register(digits, place)) for part, digits in zip(from_lane, axes, strict=True))
         result.append((register, *where))
     return tuple(result)
 
@@ -160,8 +177,14 @@ def _axis_digits(layout: TileLayout, shape: Sequence[int], axis: int) -> list[Di
     return digits
 
 
-def _of_register(digits: Sequence[Digit], register: int) -> int:
-    return sum(each.weight * (register // each.it.stride % each.it.extent) for each in digits if each.it.axis == m)
+def _register_places(tensor: TensorValue, layout: TileLayout) -> list[int]:
+    """How far each register of this lane is from the first."""
+    own = TileLayout.from_iters(_register_iters(tensor, layout))
+    return [int(place) for place in own.enumerate().get("m", np.zeros(1, np.int64))]
+
+
+def _of_register(digits: Sequence[Digit], place: int) -> int:
+    return sum(each.weight * (place // each.it.stride % each.it.extent) for each in digits if each.it.axis == m)
 
 
 def _of_lane(builder: Builder, digits: Sequence[Digit], here: Scalar) -> Index:
@@ -187,13 +210,18 @@ def _check_inverse(tensor: TensorValue, layout: TileLayout, shape: Sequence[int]
     zero = np.zeros(tuple(shape), np.int64)
     lanes, registers = places.get("laneid", zero), places.get("m", zero) - layout.offset.get(m, 0)
     where = np.indices(tuple(shape))
+    owners = LANES if any(it.extent > 1 and it.axis == laneid for it in layout.shard) else 1
+    whole = prod(shape) == owners * len(_register_places(tensor, layout)) and not layout.offset.get(laneid, 0)
     for axis, digits in enumerate(axes):
         found = np.zeros(tuple(shape), np.int64)
         for digit in digits:
             source = lanes if digit.it.axis == laneid else registers
-            found += digit.weight * (source // digit.it.stride % digit.it.extent)
-        if not np.array_equal(found.reshape(-1), where[axis].reshape(-1)) or layout.offset.get(laneid, 0):
-            raise TraceError(f"each: the registers of {tensor.name} do not tell which element they hold: {layout!r}")
+            found += digit.weight * (source // max(digit.it.stride, 1) % digit.it.extent)
+        whole = whole and np.array_equal(found, where[axis])
+    if not whole:
+        raise TraceError(
+            f"each: expected every lane and register to hold one element, but the layout of {tensor.name} is {layout!r}"
+        )
 
 
 # ---- as an operand ----------------------------------------------------------------------------------------------
@@ -214,6 +242,11 @@ def as_operand(builder: Builder, tensor: TensorValue, instruction: Value, operan
             f"holds {tensor.dtype}"
         )
     assert wanted.dtype is not None and isinstance(tensor.base, Registers)
+    if tensor.base.word.bits != wanted.dtype.bits:
+        raise TraceError(
+            f"as_operand: operand {operand} of {row.text} is in {wanted.dtype.bits}-bit registers, but {tensor.name} "
+            f"has {tensor.base.word.bits}-bit ones"
+        )
     whole = matrix(builder, tensor, "as_operand")
     packed = elements_a_register(wanted) if tensor.dtype.bits < wanted.dtype.bits else 1
     rows, columns = wanted.shape[0], prod(wanted.shape[1:]) * packed
@@ -224,9 +257,18 @@ def as_operand(builder: Builder, tensor: TensorValue, instruction: Value, operan
                 "is no multiple"
             )
     view = rearrange(builder, whole, "(i row) (j column) -> i j row column", {"row": rows, "column": columns})
-    assert view.layout is not None
-    prove(row, operand, view.layout, sizes(view), tensor.dtype, tensor.base.count, ONE_WARP)
+    placed = placed_layout(view)
+    prove(row, operand, placed, sizes(view), tensor.dtype, tensor.base.count, ONE_WARP)
     return view
+
+
+def placed_layout(tensor: TensorValue) -> TileLayout:
+    """The layout of a tensor in registers, counted from the first of its allocation."""
+    layout = tensor.layout
+    assert isinstance(layout, TileLayout)
+    offset: dict[Axis | str, int] = dict(layout.offset.items())
+    offset[m] = layout.offset.get(m, 0) + static_int(tensor.offset, "an offset")
+    return TileLayout.from_iters(layout.shard, layout.replica, offset)
 
 
 def halves_of(tensor: TensorValue) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
