@@ -152,3 +152,35 @@ def test_what_has_no_meaning_is_refused_in_a_sentence(
     (finding,) = caught.value.findings
     assert finding.message == sentence
     assert finding.loc.line == kernel.function.__code__.co_firstlineno + line
+
+
+@warpjit.warpjit
+def numbered_names(Out: T.Tensor((5, 32), "int32")):
+    """Names that look like those that the tracer makes of names that are bound again."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    x = T.alloc_local((1,), "int32")
+    x[0] = 1
+    x = T.alloc_local((1,), "int32")
+    x[0] = 2
+    x_1 = T.alloc_local((1,), "int32")
+    x_1[0] = 3
+    x_1_1 = T.alloc_local((1,), "int32")
+    x_1_1[0] = 4
+    y = lane
+    for i in range(lane % 3):
+        y = y + i
+    y_1 = 10 * lane
+    for i in range(lane % 3):
+        y_1 = y_1 + i
+    for row, value in enumerate((x[0], x_1[0], x_1_1[0], y, y_1)):
+        Out[row, lane] = value
+
+
+def test_names_with_numbers_stay_apart(run: Callable[..., None], device: str) -> None:
+    out = torch.zeros(5, 32, dtype=torch.int32, device=device)
+    run(numbered_names, out)
+    lane = torch.arange(32)
+    more = (lane % 3 == 2).int()
+    rows = [torch.full((32,), 2), torch.full((32,), 3), torch.full((32,), 4), lane + more, 10 * lane + more]
+    assert torch.equal(out.cpu(), torch.stack(rows).int())

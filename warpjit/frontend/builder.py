@@ -112,9 +112,14 @@ class Builder:
         count = self.names.get(hint, 0)
         self.names[hint] = count + 1
         name = f"{hint}_{count}" if count else hint
-        if name in self.reserved or (count and name in self.names):
+        if name in self.reserved or (name in self.names if count else self._made(name)):
             return self.unique(hint)
         return name
+
+    def _made(self, name: str) -> bool:
+        """Whether `unique` may have made this name from another hint."""
+        hint, _, number = name.rpartition("_")
+        return number.isdecimal() and self.names.get(hint, 0) > int(number)
 
     def local(self, hint: str, dtype: DType, facts: Facts, loops: frozenset[int] = NO_LOOPS) -> Local:
         local = Local(self.unique(hint), dtype)
