@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warpjit import arguments
 from warpjit.build import Built, Resources
 from warpjit.cuda.driver import present_target
 from warpjit.cuda.toolchain import NoCompilerError
+from warpjit.dispatch import Dispatch, calls
 from warpjit.errors import ArgumentError, LaunchError
 from warpjit.execute import Loaded, refuse_capture, refuse_cpu, run_in_simulator
+from warpjit.fastcall import Ready
 from warpjit.frontend.admit import admit
 from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
@@ -32,6 +34,8 @@ class Compiled:
         self._built = built
         self._loaded: dict[int, Loaded] = {}
         self._lock = threading.Lock()
+        self._dispatch = Dispatch(kernel.signature, self._bind, self._run)
+        calls(self, self._dispatch.call)
 
     def __repr__(self) -> str:
         return f"<{self.kernel!r} compiled for {self.target}>"
@@ -70,14 +74,24 @@ class Compiled:
 
         ArgumentError: an argument is not what was compiled for. LaunchError: the device does not run the target.
         """
-        values = self.kernel.signature.bind(args, {**self.constants, **constants})
-        runtime = admit(self.specialization, values)
+        self._dispatch.call(*args, **constants)
+
+    def _bind(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Sequence[Any]:
+        """One value for each parameter; what is not given is what was compiled in."""
+        by_position = {each.name for each in self.kernel.signature.positional[: len(args)]}
+        compiled = {name: value for name, value in self.constants.items() if name not in by_position}
+        return self.kernel.signature.bind(args, {**compiled, **constants})
+
+    def _run(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Ready | None:
+        runtime = admit(self.specialization, self._bind(args, constants))
         place = arguments.place_of(self.specialization, runtime)
         if place.kind == "cuda":
-            self._on_device(place.index).launch(runtime)
-        else:
-            refuse_cpu()
-            run_in_simulator(self._built.program, runtime)
+            loaded = self._on_device(place.index)
+            loaded.launch(runtime)
+            return Ready(loaded, self.specialization.parameters, runtime)
+        refuse_cpu()
+        run_in_simulator(self._built.program, runtime)
+        return None
 
     def _on_device(self, device: int) -> Loaded:
         ready = self._loaded.get(device)

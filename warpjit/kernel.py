@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from warpjit import arguments, config
+from warpjit.bound import Bound
 from warpjit.build import Built, Program, Resources
 from warpjit.cuda.driver import Function, load, present_target
+from warpjit.dispatch import Dispatch, calls
 from warpjit.errors import ArgumentError, LaunchError, TargetError
 from warpjit.execute import Loaded, refuse_capture, refuse_cpu, run_in_simulator
+from warpjit.fastcall import Ready
 from warpjit.frontend import signature, source
 from warpjit.frontend.captures import unchanged
 from warpjit.frontend.kinds import Specialization, TensorKind
@@ -64,6 +67,8 @@ class Kernel:
         self._loaded: dict[tuple[Specialization, int], tuple[Loaded, ...]] = {}
         self._functions: dict[tuple[bytes, str, int], Function] = {}
         self._lock = threading.RLock()
+        self._dispatch = Dispatch(self.signature, self.signature.bind, self._run)
+        calls(self, self._dispatch.call)
         functools.update_wrapper(self, plain)
 
     def __repr__(self) -> str:
@@ -72,14 +77,32 @@ class Kernel:
     # ---- calling -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **constants: Any) -> None:
-        """Run the kernel on these arguments."""
+        """Run the kernel on these arguments. (A kernel's own class has `Dispatch.call` in place of this.)"""
+        self._dispatch.call(*args, **constants)
+
+    def _run(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Ready | None:
+        """The whole way of a call, which a launch that is known shortens. Gives what to remember of a launch."""
         specialization, runtime = specialize(self.signature, args, constants)
         place = arguments.place_of(specialization, runtime)
         if place.kind == "cuda":
-            self._on_device(specialization, place.index).launch(runtime)
+            loaded = self._on_device(specialization, place.index)
+            loaded.launch(runtime)
+            return Ready(loaded, specialization.parameters, runtime, loaded.program.captures)
+        refuse_cpu()
+        run_in_simulator(self.program(specialization, cpu_target()), runtime)
+        return None
+
+    def bind(self, *args: Any, **constants: Any) -> Bound:
+        """The call with these arguments, prepared: compiled and loaded, but not launched. See `Bound`."""
+        specialization, runtime = specialize(self.signature, args, constants)
+        place = arguments.place_of(specialization, runtime)
+        prepared: Ready | Program
+        if place.kind == "cuda":
+            prepared = Ready(self._on_device(specialization, place.index), specialization.parameters, runtime)
         else:
             refuse_cpu()
-            run_in_simulator(self.program(specialization, cpu_target()), runtime)
+            prepared = self.program(specialization, cpu_target())
+        return Bound(self, args, constants, place, specialization, prepared)
 
     def simulate(self, *args: Any, seed: int = 0, numerics: str = "exact", **constants: Any) -> Report:
         """Run the kernel on CPU tensors in the simulator.

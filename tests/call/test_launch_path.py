@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import struct
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,22 +13,12 @@ from call_kernels import CudaTensor, nothing_new
 from driver_stand_in import PRIMARY, Fake
 
 import warpjit as package
-from warpjit import ArgumentError, LaunchError, T, arguments, config, kernel, warpjit
+from warpjit import ArgumentError, LaunchError, T, config, kernel, warpjit
 from warpjit.cuda import toolchain
 
 pytestmark = pytest.mark.nvcc
 
 M = T.dynamic("M")
-
-
-@pytest.fixture
-def gpu(as_libcuda: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
-    """An H200 as the call sees it. The stream that is current on device d is 0x70 + d."""
-    monkeypatch.setattr(arguments, "stream_reader", lambda: lambda device: 0x70 + device)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # whatever GPU there is stays out of it
-    kernel.present.cache_clear()
-    yield as_libcuda
-    kernel.present.cache_clear()
 
 
 def fresh() -> Any:

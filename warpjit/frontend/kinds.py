@@ -98,6 +98,11 @@ class Specialization:
 
     kinds: tuple[tuple[str, Kind], ...]
 
+    @property
+    def parameters(self) -> tuple[Kind, ...]:
+        """The kinds without their names."""
+        return tuple(kind for _, kind in self.kinds)
+
     def leaves(self) -> Iterator[Kind]:
         """The kinds that take a runtime argument, flattened; their position is the argument's index."""
         for _, kind in self.kinds:

@@ -333,7 +333,7 @@ def scalar_kind(name: str, value: Any, dtype: DType | None) -> ScalarKind:
     return ScalarKind(dtype)
 
 
-_LARGEST = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**128 - 2.0**103}
+LARGEST = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**128 - 2.0**103}
 """Where numbers begin to round to infinity: half a unit beyond the largest finite one."""
 
 
@@ -348,7 +348,7 @@ def check_scalar(name: str, value: Any, dtype: DType) -> None:
         _check_integer(name, value, dtype)
     elif not hasattr(value, "__float__"):
         raise ArgumentError(f"{name}: expected a number ({dtype}) but got {value!r}")
-    elif _LARGEST.get(dtype.name, math.inf) <= abs(float(value)) < math.inf:
+    elif LARGEST.get(dtype.name, math.inf) <= abs(float(value)) < math.inf:
         raise ArgumentError(f"{name}: {value!r} is too large for {dtype}")
 
 
