@@ -62,7 +62,7 @@ def test_steps_in_the_simulator() -> None:
     """One step is one operation of a group of warps, whatever the CTAs."""
     a = torch.randn(256, 256).half()
     out = poisoned((256, 256), torch.float16, "cpu")
-    case = Case(default_tile(256, 256, 256, 1, 132, 227 * 1024), (256, 256, 256))
+    case = Case(default_tile(256, 256, 1, True, 132, 227 * 1024), (256, 256, 256))
     report = gemm(case).simulate(a, a.T.contiguous(), out, (), epilogue=None)
     assert_product(a, a, out)
     assert report.steps <= 3000
@@ -154,7 +154,7 @@ def test_epilogues(device: str, size: tuple[int, int, int]) -> None:
         (gelu, (), torch.nn.functional.gelu(plain)),
         (silu, (), torch.nn.functional.silu(plain)),
         (residual, (other,), plain + other),
-        (lambda value, row, column: value * (row + 2 * column), (), plain * _ramp(m, n, device)),
+        (lambda value, row, column: value * (row + 2 * column) * 0.0078125, (), plain * _ramp(m, n, device)),
     ]
     for epilogue, operands, expected in cases:
         out = poisoned((m, n), torch.float32, device)
@@ -163,7 +163,7 @@ def test_epilogues(device: str, size: tuple[int, int, int]) -> None:
 
 
 def _ramp(m: int, n: int, device: str) -> torch.Tensor:
-    return torch.arange(m, device=device)[:, None] + 2 * torch.arange(n, device=device)[None, :]
+    return (torch.arange(m, device=device)[:, None] + 2 * torch.arange(n, device=device)[None, :]) / 128
 
 
 def test_an_epilogue_of_each_batch(device: str) -> None:
@@ -197,11 +197,12 @@ def test_a_lambda_in_a_loop_is_one_kernel() -> None:
 
 def test_the_choice_of_tiles() -> None:
     hopper, ada = 227 * 1024, 99 * 1024
-    assert default_tile(8192, 8192, 8192, 1, 132, hopper) == TILES[0][0]
-    assert default_tile(1, 4096, 4096, 1, 132, hopper) == TILES[-1][0]
-    assert default_tile(8192, 8192, 8192, 1, 128, ada).shared_bytes <= ada
+    assert default_tile(8192, 8192, 1, True, 132, hopper) == TILES[0][0]
+    assert default_tile(1, 4096, 1, True, 132, hopper) == TILES[-1][0]
+    assert default_tile(8192, 8192, 1, True, 128, ada).shared_bytes <= ada
     for m, n in itertools.product(SIZES, repeat=2):
-        assert default_tile(m, n, 64, 1, 132, ada).shared_bytes <= ada
+        assert default_tile(m, n, 1, True, 132, ada).shared_bytes <= ada
+        assert default_tile(m, n, 1, False, 132, ada).warp_n == 32
 
 
 def test_tiles_that_make_no_sense() -> None:

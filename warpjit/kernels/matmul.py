@@ -27,6 +27,7 @@ RESERVED = 1024
 """Bytes of shared memory that the system takes of each CTA (CUDA C++ Programming Guide, "Shared Memory")."""
 MULTIPROCESSORS = 132
 """Of the device that tiles are chosen for where there is none."""
+WIDEST = (16, 16)
 ELEMENTS = ("torch.float16", "torch.bfloat16")
 RESULTS = (*ELEMENTS, "torch.float32")
 
@@ -68,12 +69,15 @@ def matmul(
         )
     left, a_turned = _stored(a, batch)
     right, b_turned = _stored(b.mT, batch)
-    chosen = tile or default_tile(m, n, k, batch[0] if batch else 1, *_device(a.device.type, a.device.index or 0))
+    widths = _width(left), _width(right), _width(out)
+    chosen = tile or default_tile(
+        m, n, batch[0] if batch else 1, widths[:2] == WIDEST, *_device(a.device.type, a.device.index or 0)
+    )
     case = Case(
         chosen,
         _multiples((m, n, k), chosen, (a_turned, True, not (a_turned and b_turned))),
         (a_turned, b_turned),
-        (_width(left), _width(right), _width(out)),
+        widths,
         bool(batch),
         tuple(bool(batch) and getattr(each, "ndim", 0) == 3 for each in operands),
     )
@@ -140,11 +144,14 @@ def _device(kind: str, index: int) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=4096)
-def default_tile(m: int, n: int, k: int, batch: int, multiprocessors: int, shared: int) -> Tile:
-    """The tile with which the device is busy for the shortest time, where a CTA takes as long as its part of a wave."""
+def default_tile(m: int, n: int, batch: int, aligned: bool, multiprocessors: int, shared: int) -> Tile:
+    """The tile with which the device is busy for the shortest time, where a CTA takes as long as its part of a wave.
+
+    Where A or B is not aligned, slices go through registers, which leaves fewer for sums: small warps' parts only.
+    """
     best, least = TILES[-1][0], math.inf
     for tile, rate in TILES:
-        if tile.shared_bytes > shared:
+        if tile.shared_bytes > shared or not (aligned or tile.warp_m * tile.warp_n <= 32 * 32):
             continue
         together = multiprocessors * max((shared + RESERVED) // (tile.shared_bytes + RESERVED), 1)
         ctas = -(-m // tile.m) * -(-n // tile.n) * batch
