@@ -14,6 +14,7 @@ from driver_stand_in import PRIMARY, Fake
 
 import warpjit as package
 from warpjit import ArgumentError, LaunchError, T, config, kernel, warpjit
+from warpjit import compiled as compiled_module
 from warpjit.cuda import toolchain
 
 pytestmark = pytest.mark.nvcc
@@ -221,3 +222,48 @@ def test_the_present_device_is_the_target(gpu: Fake, monkeypatch: pytest.MonkeyP
     assert package.compile(fresh(), target="cuda").target.name == "sm_89"
     assert package.compile(fresh()).target.name == "sm_89"
     assert kernel.cpu_target().name == "sm_120"
+
+
+def test_a_compiled_kernel_is_admitted_once_for_each_kind(gpu: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu.parameters(8, 8, 4, 4)
+    compiled = package.compile(fresh(), target="sm_90a")
+    admitted: list[int] = []
+    real = compiled_module.admit
+
+    def admit(*args: Any) -> Any:
+        admitted.append(1)
+        return real(*args)
+
+    monkeypatch.setattr(compiled_module, "admit", admit)
+    gpu.push(PRIMARY)
+    for rows in (3, 3, 3, 3, 5, 5, 3, 5):
+        compiled(CudaTensor(rows, 32), CudaTensor(rows, 32), 1.5)
+    assert len(admitted) == 2
+    assert len(launched(gpu)) == 8
+    with pytest.raises(ArgumentError, match=r"^X: compiled for a tensor of float32, but got float16"):
+        compiled(CudaTensor(3, 32, dtype=torch.float16), CudaTensor(3, 32), 1.5)
+    assert launched(gpu) == []
+
+
+def test_constants_that_were_compiled_in_may_be_given_again(gpu: Fake) -> None:
+    gpu.parameters(8)
+
+    @warpjit
+    def constant(Out: T.Tensor((32,), "int32"), c: T.constexpr, *, d=1):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        Out[T.cuda.lane_id()] = c + d
+
+    compiled, out = package.compile(constant, c=300, d=2, target="sm_90a"), CudaTensor(32, dtype=torch.int32)
+    for call in (
+        lambda: compiled(out),
+        lambda: compiled(out, 300),
+        lambda: compiled(out, c=300, d=2),
+        lambda: compiled(Out=out, d=2),
+    ):
+        for _ in range(4):
+            call()
+            assert len(launched(gpu)) == 1
+    for args, named in [((out, 301), {}), ((out,), {"c": 300.0}), ((out,), {"d": 3}), ((out, 300), {"d": True})]:
+        with pytest.raises(ArgumentError, match="compiled for the constant"):
+            compiled(*args, **named)
+    assert launched(gpu) == []
