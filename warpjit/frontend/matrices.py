@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from warpjit.ir.nodes import Fragment, OperandValue, Registers, Slot, Tile
 from warpjit.isa.operands import Group
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.tile_proof import Blocks, prove_blocks
+from warpjit.layout import ComposeLayout
 
 Ints = npt.NDArray[np.int64]
 BLOCK = 8  # rows and columns of a matrix of the instruction
@@ -67,7 +69,7 @@ def apply_matrix(tracer: Tracer, move: Move, operands: Sequence[Value], group: G
     _check(move, fragment, tile)
     builder = tracer.builder
     whole = matrix(builder, fragment, move.row.text)
-    blocks = _blocks(move, whole)
+    blocks, registers = _blocks(move, fragment, whole)
     if _shape_in_halves(whole) != sizes(tile):
         raise move.refused(
             f"the fragment {fragment.name} is a matrix of {_shape_in_halves(whole)} 16-bit elements, but {tile.name} "
@@ -75,11 +77,7 @@ def apply_matrix(tracer: Tracer, move: Move, operands: Sequence[Value], group: G
         )
     assert tile.layout is not None and isinstance(fragment.base, Registers)
     _prove(move, builder, tile, blocks)
-    first = _first_register(whole)
-    slots = tuple(
-        tuple(Slot(fragment.base, first + issue * move.count + index) for index in range(move.count))
-        for issue in range(len(blocks))
-    )
+    slots = tuple(tuple(Slot(fragment.base, register) for register in issue) for issue in registers)
     addresses = tuple(address(builder, tile, _row_of_lane(builder, move, issue)) for issue in blocks)
     values: dict[str, OperandValue] = {move.registers.name: Fragment(slots), move.memory.name: Tile(addresses)}
     builder.issue(move.row, tuple(values[each.name] for each in move.row.operands), issues=len(blocks), scope="warp")
@@ -112,32 +110,21 @@ def _shape_in_halves(whole: TensorValue) -> tuple[int, ...]:
     return rows, columns * whole.dtype.bits // 16
 
 
-def _first_register(whole: TensorValue) -> int:
-    _, places = halves_of(whole)
-    return int(places.min()) // 2
-
-
 # ---- blocks ---------------------------------------------------------------------------------------------------
 
 
-def _blocks(move: Move, whole: TensorValue) -> Blocks:
-    """Of each issue the blocks that its registers hold, as (block row, block column), in the registers' order."""
+def _blocks(move: Move, fragment: TensorValue, whole: TensorValue) -> tuple[Blocks, tuple[tuple[int, ...], ...]]:
+    """Of each issue the blocks that its registers hold, as (block row, block column), in their order; the registers."""
     rows, columns = _shape_in_halves(whole)
     if rows % BLOCK or columns % BLOCK:
         raise move.refused(f"a fragment of {rows} x {columns} elements does not fall into blocks of 8 x 8")
     lanes, places = halves_of(whole)
     i, j = np.indices((rows, columns))
-    _check_lanes(move, whole, lanes, 4 * (i % BLOCK) + j % BLOCK // 2, j % 2, places)
-    registers = places[::BLOCK, ::BLOCK] // 2
-    wrong = places // 2 != np.repeat(np.repeat(registers, BLOCK, 0), BLOCK, 1)
-    if wrong.any():
-        r, c = (int(each) for each in np.argwhere(wrong)[0])
-        raise move.refused(
-            f"a block of 8 x 8 goes to one register of each lane, but of {whole.name} element ({r}, {c}) is in "
-            f"register {places[r, c] // 2}, and ({r // 8 * 8}, {c // 8 * 8}) of the same block in register "
-            f"{registers[r // BLOCK, c // BLOCK]}"
-        )
-    order = np.argsort(registers, axis=None)
+    _check_lanes(move, fragment, lanes, 4 * (i % BLOCK) + j % BLOCK // 2, j % 2, places)
+    registers = places[::BLOCK, ::BLOCK] // 2  # of every element of a block: its digits are all lanes' and halves'
+    order = np.argsort(registers, axis=None, kind="stable")
+    slots = [int(register) for register in registers.ravel()[order]]
+    _check_written_once(move, whole, slots)
     found = [(int(k) // registers.shape[1], int(k) % registers.shape[1]) for k in order]
     count = move.count
     if len(found) % count:
@@ -145,10 +132,17 @@ def _blocks(move: Move, whole: TensorValue) -> Blocks:
             f"it moves {count} blocks of 8 x 8 at a time, but {whole.name} has {len(found)}: use a form with .x"
             f"{'2' if len(found) % 2 == 0 else '1'}"
         )
-    return tuple(tuple(found[k : k + count]) for k in range(0, len(found), count))
+    issues = [slice(k, k + count) for k in range(0, len(found), count)]
+    return tuple(tuple(found[issue]) for issue in issues), tuple(tuple(slots[issue]) for issue in issues)
 
 
-def _check_lanes(move: Move, whole: TensorValue, lanes: Ints, own: Ints, half: Ints, places: Ints) -> None:
+def _check_written_once(move: Move, whole: TensorValue, slots: Sequence[int]) -> None:
+    twice = next((a for a, b in pairwise(slots) if a == b), None)
+    if move.registers.writes and twice is not None:
+        raise move.refused(f"register {twice} of {whole.name} would be written twice: two blocks of 8 x 8 share it")
+
+
+def _check_lanes(move: Move, fragment: TensorValue, lanes: Ints, own: Ints, half: Ints, places: Ints) -> None:
     """Each element in the lane and half to which the instruction moves it."""
     wrong = (lanes != own) | (places % 2 != half)
     if not wrong.any():
@@ -157,9 +151,12 @@ def _check_lanes(move: Move, whole: TensorValue, lanes: Ints, own: Ints, half: I
     rows, columns = np.indices(lanes.shape)
     turned = np.array_equal(lanes, 4 * (columns % BLOCK) + rows % BLOCK // 2)
     other = "without" if move.memory.transposed else "with"
-    advice = f"; it holds the transpose: permute(1, 0) both, and use the form {other} .trans" if turned else ""
+    how = "permute(1, 0) both"
+    if len(fragment.shape) == 4:
+        how = f"permute(1, 0, 3, 2) {fragment.name}, permute(1, 0) the tile"
+    advice = f"; it holds the transpose: {how}, and use the form {other} .trans" if turned else ""
     raise move.refused(
-        f"element ({r}, {c}) of {whole.name} is in lane {lanes[r, c]}, half {places[r, c] % 2} of register "
+        f"element ({r}, {c}) of {fragment.name} is in lane {lanes[r, c]}, half {places[r, c] % 2} of register "
         f"{places[r, c] // 2}, but the instruction moves it to lane {own[r, c]}, half {half[r, c]}{advice}"
     )
 
@@ -168,6 +165,12 @@ def _prove(move: Move, builder: Builder, tile: TensorValue, blocks: Blocks) -> N
     """The memory has the rows that are asked for. The error says where the other form, with or without .trans, fits."""
     rows, columns = sizes(tile)
     assert tile.layout is not None
+    together = 1 << tile.layout.per_element if isinstance(tile.layout, ComposeLayout) else BLOCK
+    if together < BLOCK:
+        raise move.refused(
+            f"operand {move.memory.name}: the 8 elements of a row must be contiguous, but the swizzle of {tile.name} "
+            f"keeps only {together} together"
+        )
     try:
         prove_blocks(move.row, move.memory.name, tile.layout, (rows, columns), blocks, start_alignment(builder, tile))
     except InstructionError as error:
@@ -189,7 +192,9 @@ def _row_of_lane(builder: Builder, move: Move, issue: Sequence[tuple[int, int]])
     for index, step in enumerate(steps):
         parts = [steps[bit] for bit in (1, 2) if index & bit]
         if step != (sum(part[0] for part in parts), sum(part[1] for part in parts)):
-            raise move.refused(f"the blocks of one issue, {tuple(issue)}, do not form a box")
+            raise move.refused(
+                f"the blocks of one issue, {tuple(issue)}, do not form a box of twice 2: use the form with .x2"
+            )
     result: list[Index] = []
     for axis in (0, 1):
         along = axis == (1 if move.memory.transposed else 0)
