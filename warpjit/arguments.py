@@ -6,6 +6,8 @@ What an argument is specialised on is `frontend.specialize`'s.
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -141,6 +143,21 @@ def encoded(value: Any, dtype: DType) -> Any:
     if dtype.is_float and dtype.bits == 16:
         return int(np.asarray(value, dtype.numpy).view(np.uint16))
     return value
+
+
+def half_bits(value: float, dtype: DType) -> int:
+    """A number as the bits of a 16-bit float type, rounded once. Remembered: the exact way takes 20 µs, and the numbers
+    that a kernel gets are few. (By their digits, since 0.0 == -0.0; a NaN has more bits than digits.)"""
+    return _half_bits(value, dtype) if math.isnan(value) else _known_half_bits(value.hex(), dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_half_bits(digits: str, dtype: DType) -> int:
+    return _half_bits(float.fromhex(digits), dtype)
+
+
+def _half_bits(value: float, dtype: DType) -> int:
+    return int(encoded(number(value, dtype), dtype))
 
 
 # ---- for the simulator ----------------------------------------------------------------------------------------

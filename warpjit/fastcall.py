@@ -26,6 +26,7 @@ from warpjit.frontend.captures import MISSING, PARTS, Capture, of_cell, of_globa
 from warpjit.frontend.kinds import BASE_ALIGNMENT, ConstantKind, Kind, ScalarKind, TensorKind, TupleKind
 from warpjit.frontend.signature import NOTHING
 from warpjit.frontend.specialize import LARGEST, constant_kind
+from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import PlanExpr
 from warpjit.isa.target import MAX_GRID
 from warpjit.passes.expressions import Planned, Writer, compile_plan, reads_arguments
@@ -240,9 +241,16 @@ class _Composer:
             return f"d{index}"
         dtype = leaf.kind.dtype
         if dtype.is_float and dtype.bits == 16:
-            return f"{self._object('number', arguments.number)}({leaf.text}, {self._object('dtype', dtype)})"
+            return f"{self._shared('number', arguments.number)}({leaf.text}, {self._shared('dtype', dtype)})"
         sort = "int" if dtype.is_int else "bool" if dtype.is_bool else "float"
         return leaf.text if (sort, leaf.pattern) in _AS_IT_IS else f"{sort}({leaf.text})"
+
+    def _float(self, index: Any, dtype: DType) -> str | None:
+        """A scalar of this float type before it is rounded to the type; None for a default."""
+        leaf = self.leaves[index]
+        if leaf.text is None or leaf.kind.dtype != dtype:
+            return None
+        return leaf.text if leaf.pattern is float else f"float({leaf.text})"
 
     def _known(self, expression: PlanExpr) -> str | None:
         """The name of what is known before the launch: an argument, or the value of what depends on sizes alone."""
@@ -262,10 +270,14 @@ class _Composer:
         """The texts of the kernel's parameters."""
         texts = []
         for parameter in self.loaded.program.plan.parameters:
-            text, dtype = self.writer.write(parameter.source), parameter.dtype
-            if not parameter.pointer and dtype.is_float and dtype.bits == 16:
-                text = f"{self._object('encoded', arguments.encoded)}({text}, {self._object('dtype', dtype)})"
-            texts.append(text)
+            source, dtype = parameter.source, parameter.dtype
+            if parameter.pointer or not dtype.is_float or dtype.bits != 16:
+                texts.append(self.writer.write(source))
+                continue
+            plain = self._float(source[1], dtype) if isinstance(source, tuple) and source[0] == "arg" else None
+            encode = arguments.encoded if plain is None else arguments.half_bits
+            text = self.writer.write(source) if plain is None else plain
+            texts.append(f"{self._shared('encode', encode)}({text}, {self._shared('dtype', dtype)})")
         return texts
 
     def _check_numbers(self) -> Iterator[str]:
@@ -284,7 +296,7 @@ class _Composer:
                 yield f"    {self.other}"
             largest = LARGEST.get(dtype.name)
             if largest is not None:
-                text = leaf.text if leaf.pattern is float else f"float({leaf.text})"
+                text = self._float(index, dtype)
                 infinity = self._shared("infinity", math.inf)
                 yield f"if not {-largest!r} < {text} < {largest!r} and abs({text}) < {infinity}:"
                 yield f"    {self.other}"

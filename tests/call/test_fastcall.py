@@ -93,6 +93,7 @@ CASES: list[tuple[Kernel, list[tuple[Any, ...]]]] = [
     (strided, [(base.as_strided((4, 4), (1, 999)), base.as_strided((4, 4), (0, 0))), (half[:0], half[:0])]),
     (strided, [(half[:, :0], half[:, 64:]), (half[2:, :4], half[:2, 60:])]),
     (halves, [(x, 0.1, 0.1, 0.1, 255, -1), (x, -65504.0, 1e38, 1e300, 0, 32767), (x, 1, 2, 3, 4, 5)]),
+    (halves, [(x, 0.0, -0.0, 0.0, 1, 1), (x, -0.0, 0.0, 0.0, 1, 1), (x, 1e-8, 1 + 2**-8 + 2**-40, 1.0, 1, 1)]),
     (halves, [(x, float("-inf"), float("nan"), float("inf"), True, np.int8(-4)), (x, np.float32(0.3), 5, 1, 1, 1)]),
     (of_parts, [(x, ()), (x, ((half, (2.0, None)),)), (x, ((x, (0.5, None)), (half, (-1.0, None))))]),
     (of_parts, [(x, ((half, (2, None)),), (7, 8)), (x, (), Pair(5, 6)), (x, (Pair(half, (np.float32(2), None)),))]),
