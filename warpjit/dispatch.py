@@ -96,8 +96,12 @@ class Dispatch:
 
     def _bound(self, values: Values, rest: Sequence[Any], named: Mapping[str, Any]) -> Values:
         """What was passed, with the arguments that were passed by name in their places. ArgumentError."""
-        args, names = self._given(values)
-        args, names = (*args, *rest), {**names, **named}
+        count = len(self.signature.positional)
+        args, names = [value for value in values[:count] if value is not NOTHING], dict(named)
+        args += rest
+        for parameter, value in zip(self.signature.keyword, values[count:], strict=True):
+            if value is not NOTHING:
+                names[parameter.name] = value
         try:
             return self._by_name(*args, **names)
         except TypeError:
