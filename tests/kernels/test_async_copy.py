@@ -301,5 +301,5 @@ def test_tiles_that_cannot_be_copied():
         f"{text}: operand dst: a chunk must be contiguous, but the swizzle of odd keeps only 2 elements "
         "together, not 4",
         f"{BULK} needs mbar=",
-        f"{BULK}: operand size: expected a multiple of 16 bytes but got 8",
+        f"{BULK}: operand size: expected a positive multiple of 16 bytes but got 8",
     ]

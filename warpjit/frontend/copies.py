@@ -21,9 +21,11 @@ from warpjit.frontend.chunks import check_contiguous, misaligned
 from warpjit.frontend.raw import RAW, immediate
 from warpjit.frontend.sharing import exists, limits, shared_out
 from warpjit.frontend.tracer import Tracer
-from warpjit.frontend.values import TensorValue, Value
+from warpjit.frontend.values import Scalar, TensorValue, Value
+from warpjit.ir.dtypes import int32
 from warpjit.ir.nodes import Atom, OperandValue, Tile
 from warpjit.isa.row import Kind, Operand, Row
+from warpjit.layout import ComposeLayout
 
 BARRIER_KEYWORD = "mbar"
 SOURCE_SIZE = "src_size"
@@ -97,8 +99,12 @@ def _parts(tracer: Tracer, copy: Copy, scope: Value, pred: Value, valid: Value, 
     """This thread's chunks, with what they depend on."""
     builder = tracer.builder
     bounds = limits(tracer, copy.row.text, valid, copy.shape)
+    bounds = (*bounds[:-1], _within(builder, copy, bounds[-1]))
     if valid is not None and SOURCE_SIZE in named:
         raise copy.refused("give valid= or src_size=, not both")
+    read = named.get(SOURCE_SIZE)
+    if isinstance(read, int) and not 0 <= read <= copy.bytes:
+        raise copy.refused(f"operand {SOURCE_SIZE}: expected 0 to {copy.bytes} but got {read}")
     chosen = None if pred is None else arithmetic.truth(builder, pred)
     parts = []
     for chunk in shared_out(tracer, copy.row.text, "thread" if scope is None else scope, copy.shape, copy.elements):
@@ -111,10 +117,26 @@ def _parts(tracer: Tracer, copy: Copy, scope: Value, pred: Value, valid: Value, 
     return parts
 
 
+def _cuts_chunks(copy: Copy, limit: Index | None) -> bool:
+    """Whether a limit of the last axis may leave a part of a chunk."""
+    return limit is not None and multiple_of(limit) % copy.elements != 0
+
+
+def _within(builder: Builder, copy: Copy, limit: Index | None) -> Index | None:
+    """A limit of the last axis that parts are counted from, as an int32 from which no difference wraps."""
+    if not isinstance(limit, Scalar) or not _cuts_chunks(copy, limit):
+        return limit
+    low = limit.facts.lo
+    if limit.dtype.bits <= 32 and low is not None and low > copy.shape[-1] - (1 << 31):
+        return limit
+    some = arithmetic.binary(builder, "min", arithmetic.binary(builder, "max", limit, 0), copy.shape[-1])
+    return arithmetic.convert(builder, some, int32)
+
+
 def _source_size(builder: Builder, copy: Copy, start: tuple[Index, ...], bounds: Sequence[Index | None]) -> Atom | None:
     """How many bytes of the chunk exist."""
     last = bounds[-1]
-    whole = last is None or multiple_of(last) % copy.elements == 0
+    whole = not _cuts_chunks(copy, last)
     outer = exists(builder, start, (*bounds[:-1], last if whole else None), copy.shape)
     size: Value = copy.bytes
     if not whole:
@@ -139,7 +161,7 @@ def _named(row: Row, given: dict[str, Value]) -> dict[str, Value]:
     for name in given:
         if name not in known:
             raise TraceError(f"{row.text} takes no {name}=; it takes {', '.join(f'{each}=' for each in sorted(known))}")
-    named = {each.name: given[keyword[each.name]] for each in others if keyword[each.name] in given}
+    named = {each.name: given[keyword[each.name]] for each in others if given.get(keyword[each.name]) is not None}
     for each in others:
         if each.name not in named and not each.optional and each.name != "size":
             raise TraceError(f"{row.text} needs {keyword[each.name]}=")
@@ -152,6 +174,8 @@ def _tensor(row: Row, operand: Operand, value: Value) -> TensorValue:
         raise TraceError(f"{what}: expected a tensor but got {arithmetic.describe(value)}")
     if value.space != operand.space:
         raise TraceError(f"{what}: expected a {operand.space} tensor, but {value.name} is {value.space}")
+    if value.dtype.bits < 8:
+        raise TraceError(f"{what}: an element of {value.name} is a {value.dtype}, less than a byte: view it as uint8")
     return value
 
 
@@ -170,9 +194,9 @@ def _copy(row: Row, tensors: tuple[TensorValue, ...], named: dict[str, Value]) -
     if size_operand.kind is Kind.IMMEDIATE:
         size = immediate(row, size_operand, size)
     step = max(dst.dtype.bytes, *(each.align for each in _tiles(row)))
-    if size_operand.kind is not Kind.IMMEDIATE and size % step:
-        raise TraceError(f"{row.text}: operand size: expected a multiple of {step} bytes but got {size}")
-    if size < 1 or whole % size or size % dst.dtype.bytes:
+    if size_operand.kind is not Kind.IMMEDIATE and (size < 1 or size % step):
+        raise TraceError(f"{row.text}: operand size: expected a positive multiple of {step} bytes but got {size}")
+    if whole % size or size % dst.dtype.bytes:
         raise TraceError(f"{row.text}: operand size: the last axis of {whole} bytes is no multiple of {size} bytes")
     named["size"] = size
     return Copy(row, tensors, shape[:rank], size // dst.dtype.bytes, size)
@@ -184,7 +208,8 @@ def _described(tensor: TensorValue) -> str:
 
 def _addresses(tracer: Tracer, copy: Copy, operand: Operand, tensor: TensorValue, parts: Sequence[Part]) -> Tile:
     """Where each chunk begins, after proving that it is aligned."""
-    need = max(operand.align, copy.bytes if copy.row.operand("size").kind is Kind.IMMEDIATE else 0)
+    whole = copy.row.operand("size").kind is Kind.IMMEDIATE or isinstance(tensor.layout, ComposeLayout)
+    need = max(operand.align, copy.bytes if whole else 0)  # a swizzle keeps together what begins at such a multiple
     addresses = []
     for part in parts:
         known = alignment(tracer.builder, tensor, part.start)

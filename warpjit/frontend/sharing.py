@@ -108,6 +108,11 @@ def limits(tracer: Tracer, what: str, valid: Value, shape: Sequence[int]) -> tup
         known = limit is None or (isinstance(limit, int) and not isinstance(limit, bool))
         if not known and not (isinstance(limit, Scalar) and limit.dtype.is_int):
             raise TraceError(f"{what}: valid[{axis}]: expected an integer or None but got {arithmetic.describe(limit)}")
+        if isinstance(limit, Scalar) and limit.dtype.kind == "uint" and limit.dtype.bits > 8:
+            raise TraceError(
+                f"{what}: valid[{axis}]: expected a signed integer but got {arithmetic.describe(limit)}: write "
+                "T.int32(...) or T.int64(...)"
+            )
         found.append(limit)
     return tuple(found)
 
