@@ -7,7 +7,7 @@ applied to the part of the sum that lies within its period only: what is a multi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -18,7 +18,7 @@ from warpjit.frontend.values import Linear, Scalar, TensorValue
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Access, Address, Atom, Const, GlobalBuffer, Registers
+from warpjit.ir.nodes import Access, Address, Atom, Const, GlobalBuffer, Local, Registers
 from warpjit.layout import ComposeLayout, TileLayout, m
 
 Index = int | Scalar
@@ -164,7 +164,14 @@ def reaching(builder: Builder, tensor: TensorValue, index: Index) -> Index:
 def _as(builder: Builder, value: Index, wide: bool) -> Index:
     if not isinstance(value, Scalar):
         return value
-    return arithmetic.convert(builder, value, dtypes.int64 if wide else dtypes.int32)
+    return arithmetic.convert(builder, present(builder, value), dtypes.int64 if wide else dtypes.int32)
+
+
+def present(builder: Builder, value: Scalar) -> Scalar:
+    """A size or stride that a tensor keeps, with what is known of it here: an `if` or `T.assume` may have said more."""
+    if not isinstance(value.atom, Local):
+        return value
+    return replace(value, facts=value.facts.meet(builder.facts_of(value.atom)))
 
 
 def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Address:

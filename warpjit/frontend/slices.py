@@ -11,7 +11,17 @@ from typing import Any
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, Symbol, bounds, offset_multiple, reaching, shown, static_int, tile_of
+from warpjit.frontend.addresses import (
+    Index,
+    Symbol,
+    bounds,
+    offset_multiple,
+    present,
+    reaching,
+    shown,
+    static_int,
+    tile_of,
+)
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
@@ -165,5 +175,8 @@ def _step(builder: Builder, start: Index, stride: Index, wide: bool) -> Index:
     if isinstance(start, int) and isinstance(stride, int):
         return start * stride
     target = dtypes.int64 if wide else dtypes.int32
-    a, b = (arithmetic.convert(builder, x, target) if isinstance(x, Scalar) else x for x in (start, stride))
+    a, b = (
+        arithmetic.convert(builder, present(builder, x), target) if isinstance(x, Scalar) else x
+        for x in (start, stride)
+    )
     return arithmetic.binary(builder, "mul", a, b)
