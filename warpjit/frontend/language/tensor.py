@@ -95,7 +95,8 @@ class TensorInKernel(Generic[E]):
     def regs(self) -> TensorInKernel[E]:
         """The registers of this lane, in order, as a tensor of one axis: `t.regs[i]` reads and writes one.
 
-        Of tensors in registers (local tensors, fragments). Raises TraceError: another tensor, owners other than lanes.
+        Of tensors in registers: local tensors, fragments, and windows of them, whose registers need not be neighbours.
+        Raises TraceError: another tensor, owners other than lanes, registers that hold two elements.
         """
         return self
 
@@ -103,8 +104,9 @@ class TensorInKernel(Generic[E]):
         """Every register of this lane becomes `value`. Raises TraceError as `t.regs`."""
 
     def cast(self, dtype: DTypeOf[F]) -> TensorInKernel[F]:
-        """New registers with the same elements in another type, converted where they are; the layout is kept.
+        """New registers with the same elements in another type, converted where they are.
 
+        The layout is kept; registers that lie between those of a window are left out.
         Two neighbouring float32 become the halves of a word in one instruction. Raises TraceError as `t.regs`.
         """
         raise AssertionError
@@ -115,7 +117,7 @@ class TensorInKernel(Generic[E]):
         A fragment of four axes (row repeats, column repeats, rows, columns), as `T.cuda.fragments` gives it, is the
         matrix of (row repeats · rows, column repeats · columns); any other tensor has one coordinate for each axis.
         `register` is static, coordinates are int32 scalars (or ints where all lanes agree).
-        Raises TraceError as `t.regs`; a layout in which a lane holds an element twice, or shares one.
+        Raises TraceError as `t.regs`; a layout in which lanes share an element, or hold none.
         """
         return ()
 
