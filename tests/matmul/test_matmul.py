@@ -223,7 +223,7 @@ def test_refusals() -> None:
     assert refusal(a.float(), b) == (
         "a: expected a tensor of 2 or 3 axes of float16 or bfloat16 but got shape (4, 8) of torch.float32"
     )
-    assert refusal(a, [1]) == "b: expected a tensor of 2 or 3 axes of float16 or bfloat16 but got [1]"
+    assert refusal(a, [1]) == "b: expected a tensor but got [1]"
     assert refusal(a[0], b).endswith("float16 or bfloat16 but got shape (8,) of torch.float16")
     assert refusal(a, a) == (
         "b: expected torch.float16 of shape (…, 8, n) and a's batch but got torch.float16 of shape (4, 8), for a of "

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from warpjit.cuda.driver import present_target
 from warpjit.errors import ArgumentError
-from warpjit.kernel import cpu_target
+from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.gemm import Case, Tile, gemm
 
 TILES = (
@@ -59,68 +60,134 @@ def matmul(
 
     if operands and epilogue is None:
         raise ArgumentError("matmul: operands are arguments of an epilogue, but there is none")
-    batch, m, n, k = _sizes(a, b)
+    left, right = Facts.of("a", a), Facts.of("b", b)
     if out is None:
-        out = torch.empty((*batch, m, n), dtype=a.dtype, device=a.device)
-    elif str(out.dtype) not in RESULTS or tuple(out.shape) != (*batch, m, n) or (n > 1 and out.stride(-1) != 1):
-        raise ArgumentError(
-            f"out: expected a tensor of shape {(*batch, m, n)} with contiguous rows, of float16, bfloat16 or float32, "
-            f"but got shape {tuple(out.shape)}, strides {tuple(out.stride())} of {out.dtype}"
-        )
-    left, a_turned = _stored(a, batch)
-    right, b_turned = _stored(b.mT, batch)
-    widths = _width(left), _width(right), _width(out)
-    chosen = tile or default_tile(
-        m, n, batch[0] if batch else 1, widths[:2] == WIDEST, *_device(a.device.type, a.device.index or 0)
+        out = torch.empty(_shape(left, right), dtype=a.dtype, device=a.device)
+    plan = _plan(
+        left, right, Facts.of("out", out), tuple(getattr(each, "ndim", 0) for each in operands), tile, a.device
     )
-    case = Case(
-        chosen,
-        _multiples((m, n, k), chosen, (a_turned, True, not (a_turned and b_turned))),
-        (a_turned, b_turned),
-        widths,
-        bool(batch),
-        tuple(bool(batch) and getattr(each, "ndim", 0) == 3 for each in operands),
-    )
-    gemm(case)(left, right, out, tuple(operands), epilogue=epilogue)
+    plan.kernel(plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, tuple(operands), epilogue=epilogue)
     return out
 
 
-def _sizes(a: Any, b: Any) -> tuple[tuple[int, ...], int, int, int]:
-    """(batch or none), m, n, k. ArgumentError: no product."""
+class Facts(NamedTuple):
+    """What of a tensor decides how it is multiplied."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    size: int
+    aligned: bool
+
+    @classmethod
+    def of(cls, name: str, x: Any) -> Facts:
+        """ArgumentError: no tensor."""
+        if not hasattr(x, "data_ptr"):
+            raise ArgumentError(f"{name}: expected a tensor but got {x!r}")
+        return cls(x.dtype, x.shape, x.stride(), x.element_size(), x.data_ptr() % 16 == 0)
+
+    @property
+    def transposed(self) -> Facts:
+        swap = (*range(len(self.shape) - 2), -1, -2)
+        shape, strides = (tuple(each[i] for i in swap) for each in (self.shape, self.strides))
+        return self._replace(shape=shape, strides=strides)
+
+    def expanded(self, batch: tuple[int, ...]) -> Facts:
+        """As a matrix for each batch."""
+        lead = len(batch) - (len(self.shape) - 2)
+        return self._replace(shape=(*batch, *self.shape[-2:]), strides=(*(0,) * lead, *self.strides))
+
+    @property
+    def packed(self) -> bool:
+        steps = zip(self.shape, self.strides, range(len(self.shape)), strict=True)
+        return all(n == 1 or stride == math.prod(self.shape[axis + 1 :]) for n, stride, axis in steps)
+
+    @property
+    def width(self) -> int:
+        """Bytes of the widest access along the rows that the kernel can prove to be aligned."""
+        outer = zip(self.shape[:-1], self.strides[:-1], strict=True)
+        steps = [self.shape[-1], *(stride for extent, stride in outer if extent > 1)]
+        if self.aligned and all(step * self.size % 16 == 0 for step in steps):
+            return 16
+        return 4 if self.aligned and self.packed and self.shape[-1] * self.size % 4 == 0 else self.size
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a matrix comes to the kernel: as it is, turned (the last index but one is contiguous), or copied."""
+
+    facts: Facts
+    turned: bool = False
+    copied: bool = False
+
+    @classmethod
+    def best(cls, facts: Facts) -> Stored:
+        rows, columns = facts.shape[-2:]
+        if facts.strides[-1] == 1 or columns == 1:
+            return cls(facts)
+        if facts.strides[-2] == 1 or rows == 1:
+            return cls(facts.transposed, turned=True)
+        packed = tuple(math.prod(facts.shape[axis + 1 :]) for axis in range(len(facts.shape)))
+        return cls(facts._replace(strides=packed, aligned=True), copied=True)
+
+    def of(self, x: Any, shape: tuple[int, ...]) -> Any:
+        """The tensor that the kernel takes, of a product of this shape."""
+        if x.ndim < len(shape):
+            x = x.expand(shape[0], *x.shape)
+        if self.copied:
+            return x.contiguous()
+        return x.mT if self.turned else x
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The kernel of a product, how it takes a and b, and the result's shape."""
+
+    kernel: Kernel
+    shape: tuple[int, ...]
+    left: Stored
+    right: Stored
+
+
+@functools.lru_cache(maxsize=4096)
+def _shape(a: Facts, b: Facts) -> tuple[int, ...]:
+    """Of the result. ArgumentError: no product."""
     for name, each in (("a", a), ("b", b)):
-        if getattr(each, "ndim", None) not in (2, 3) or str(each.dtype) not in ELEMENTS:
-            got = f"shape {tuple(each.shape)} of {each.dtype}" if hasattr(each, "ndim") else repr(each)
-            raise ArgumentError(f"{name}: expected a tensor of 2 or 3 axes of float16 or bfloat16 but got {got}")
-    batches = [each.shape[0] for each in (a, b) if each.ndim == 3]
-    if a.dtype != b.dtype or a.shape[-1] != b.shape[-2] or len(set(batches)) > 1:
+        if len(each.shape) not in (2, 3) or str(each.dtype) not in ELEMENTS:
+            raise ArgumentError(
+                f"{name}: expected a tensor of 2 or 3 axes of float16 or bfloat16 but got shape {tuple(each.shape)} of "
+                f"{each.dtype}"
+            )
+    batches = {each.shape[0] for each in (a, b) if len(each.shape) == 3}
+    if a.dtype != b.dtype or a.shape[-1] != b.shape[-2] or len(batches) > 1:
         raise ArgumentError(
             f"b: expected {a.dtype} of shape (…, {a.shape[-1]}, n) and a's batch but got {b.dtype} of shape "
             f"{tuple(b.shape)}, for a of shape {tuple(a.shape)}"
         )
-    return tuple(batches[:1]), a.shape[-2], b.shape[-1], a.shape[-1]
+    return (*batches, a.shape[-2], b.shape[-1])
 
 
-def _stored(x: Any, batch: tuple[int, ...]) -> tuple[Any, bool]:
-    """The matrix in the order in which it lies in memory, and whether that is not its own."""
-    if batch and x.ndim == 2:
-        x = x.expand(*batch, *x.shape)
-    if x.stride(-1) == 1 or x.shape[-1] == 1:
-        return x, False
-    if x.stride(-2) == 1 or x.shape[-2] == 1:
-        return x.mT, True
-    return x.contiguous(), False
-
-
-def _width(x: Any) -> int:
-    """Bytes of the widest access along the rows that the kernel can prove to be aligned."""
-    size = int(x.element_size())
-    steps = [x.shape[-1], *(stride for extent, stride in zip(x.shape[:-1], x.stride()[:-1], strict=True) if extent > 1)]
-    if x.data_ptr() % 16 == 0:
-        if all(step * size % 16 == 0 for step in steps):
-            return 16
-        if x.is_contiguous() and x.shape[-1] * size % 4 == 0:
-            return 4
-    return size
+@functools.lru_cache(maxsize=4096)
+def _plan(a: Facts, b: Facts, out: Facts, axes: tuple[int, ...], tile: Tile | None, device: Any) -> Plan:
+    """`axes`: how many the operands of the epilogue have."""
+    shape = _shape(a, b)
+    (*batch, m, n), k = shape, a.shape[-1]
+    if str(out.dtype) not in RESULTS or tuple(out.shape) != shape or (n > 1 and out.strides[-1] != 1):
+        raise ArgumentError(
+            f"out: expected a tensor of shape {shape} with contiguous rows, of float16, bfloat16 or float32, "
+            f"but got shape {tuple(out.shape)}, strides {tuple(out.strides)} of {out.dtype}"
+        )
+    left = Stored.best(a.expanded(tuple(batch)))
+    right = Stored.best(b.transposed.expanded(tuple(batch)))
+    widths = left.facts.width, right.facts.width, out.width
+    chosen = tile or default_tile(
+        m, n, math.prod(batch), widths[:2] == WIDEST, *_limits(device.type, device.index or 0)
+    )
+    rows = (left.turned, True, not (left.turned and right.turned))
+    turned = (left.turned, right.turned)
+    each_batch = tuple(bool(batch) and count == 3 for count in axes)
+    case = Case(chosen, _multiples((m, n, k), chosen, rows), turned, widths, bool(batch), each_batch)
+    return Plan(gemm(case), shape, left, right)
 
 
 def _multiples(size: tuple[int, ...], tile: Tile, rows: tuple[bool, ...]) -> tuple[int, int, int]:
@@ -133,7 +200,7 @@ def _multiples(size: tuple[int, ...], tile: Tile, rows: tuple[bool, ...]) -> tup
 
 
 @functools.cache
-def _device(kind: str, index: int) -> tuple[int, int]:
+def _limits(kind: str, index: int) -> tuple[int, int]:
     """(multiprocessors, shared bytes of a CTA) of what the kernel will run on."""
     if kind != "cuda":
         return MULTIPROCESSORS, cpu_target().max_shared
@@ -143,7 +210,6 @@ def _device(kind: str, index: int) -> tuple[int, int]:
     return int(torch.cuda.get_device_properties(index).multi_processor_count), target.max_shared
 
 
-@functools.lru_cache(maxsize=4096)
 def default_tile(m: int, n: int, batch: int, aligned: bool, multiprocessors: int, shared: int) -> Tile:
     """The tile with which the device is busy for the shortest time, where a CTA takes as long as its part of a wave.
 
