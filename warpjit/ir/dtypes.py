@@ -113,6 +113,11 @@ DTYPES: dict[str, DType] = {
     )
 }
 
+# What only operands of matrix instructions hold, in 32-bit registers: single bits, and float32 whose low 13 bits are
+# not looked at. No tensor has these types.
+uint1 = DType("uint1", "uint", 1, "b1")
+tf32 = DType("tf32", "float", 32, "tf32")
+
 _NUMPY: dict[str, np.dtype[Any]] = {
     name: np.dtype(
         getattr(ml_dtypes, name)

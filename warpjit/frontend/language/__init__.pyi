@@ -1773,6 +1773,10 @@ class PtxNames:
             "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
             "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
             "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
+            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+            "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
+            "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+            "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32",
         ],
         /,
     ) -> _Mma7: ...
