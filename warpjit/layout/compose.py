@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from warpjit.errors import LayoutError
 from warpjit.layout.axis import Axis, Scope, m
 from warpjit.layout.enumeration import Values, fills_box, same_places
 from warpjit.layout.evaluation import Coordinate
+from warpjit.layout.inverse import no_inverse
 from warpjit.layout.iters import Iters, Shape, fuse
 from warpjit.layout.swizzle import Swizzle
 from warpjit.layout.tile import TileLayout, box_of
@@ -183,6 +186,50 @@ class ComposeLayout:
     def slice(self, starts: Sequence[int], extents: Sequence[int], shape: Sequence[int] | None = None) -> ComposeLayout:
         """See `TileLayout.slice`."""
         return self._over(self.tile_layout.slice(starts, extents, shape))
+
+    def compose(self, inner: Layout) -> ComposeLayout:
+        """See `TileLayout.compose`; LayoutError where two swizzles would follow one another."""
+        tile = self.tile_layout.compose(inner)
+        if isinstance(tile, ComposeLayout):
+            raise LayoutError(f"{self}: compose: two swizzles do not make one: {inner}")
+        return self._over(tile)
+
+    def inverse(self, axes: Iterable[Axis | str] | Mapping[Axis | str, int]) -> Layout:
+        """See `TileLayout.inverse`: the swizzle comes after the tile, so in the inverse it comes before.
+
+        Raises LayoutError too where no swizzle after the tile's inverse is the same: where the tile moves the bits that
+        the swizzle exchanges apart.
+        """
+        if not self.swizzle.moves_below(self.tile_layout.span(m)):
+            return self.tile_layout.inverse(axes)
+        box = box_of(self, axes)
+        if not self.is_bijective(box):
+            raise no_inverse(self, box)
+        turned = self.tile_layout.inverse(box)
+        places = dict(zip(box, np.unravel_index(np.arange(self.size()), tuple(box.values())), strict=True))
+        places[m] = self.swizzle(places[m])
+        wanted = turned.enumerate(tuple(box.values()))[m.name][tuple(places.values())].reshape(-1)
+        found = self._turned(turned, box)
+        if found is None or not np.array_equal(found.enumerate()[m.name], wanted):
+            raise LayoutError(f"{self}: inverse: no swizzle after {turned} is the same as the swizzle before it")
+        return found
+
+    def _turned(self, turned: TileLayout, box: Mapping[Axis, int]) -> ComposeLayout | None:
+        """A swizzle of the element's index: its lowest bits are where the tile's inverse puts those of the address."""
+        where = list(box).index(m)
+        bits: list[int] = []
+        for bit in (self.per_element, self.per_element + self.atom_len):
+            place = [0 for _ in box]
+            place[where] = 1 << bit
+            index = turned.apply(*place, shape=tuple(box.values()))[m.name] if place[where] < box[m] else 0
+            if not index or index & (index - 1):
+                return None
+            bits.append(index.bit_length() - 1)
+        low, high = bits
+        if abs(high - low) < self.swizzle_len:
+            return None
+        inner = self.swizzle_inner if high > low else not self.swizzle_inner
+        return ComposeLayout(min(low, high), self.swizzle_len, abs(high - low), turned, inner)
 
     def _over(self, tile: TileLayout, more_bits: int = 0) -> ComposeLayout:
         if tile is self.tile_layout and not more_bits:

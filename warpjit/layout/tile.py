@@ -21,9 +21,11 @@ from warpjit.layout.axis import AXIS_RANK, Axis, Scope, as_count, as_int, m
 from warpjit.layout.enumeration import Values, axis_values, copies, same_places
 from warpjit.layout.evaluation import Coordinate, Plan, evaluate, plan
 from warpjit.layout.injectivity import fill_box, overlap
+from warpjit.layout.inverse import inverse_iters, no_inverse
 from warpjit.layout.iters import Iter, Iters, Shape, as_shape, cut, fuse, regroup, size_of
 from warpjit.layout.notation import Spec, row_major, spec_text
 from warpjit.layout.packing import divided, divided_offset, is_packable, multiplied, packed_shard, unpacked_shard
+from warpjit.layout.recovery import composed, is_index
 from warpjit.layout.scopes import ill_formed, scope_of
 
 if TYPE_CHECKING:
@@ -320,6 +322,28 @@ class TileLayout:
         if not all(type(start) is int for start in first):
             first = tuple(as_int(start, f"{self}: slice: start {start!r}") for start in first)
         return _slice(self, first, as_shape(extents, "slice: extents"), sizes)
+
+    def compose(self, inner: Layout) -> Layout:
+        """x -> self(inner(x)): element x is the element of this layout that `inner` names on m. Replicas stay.
+
+        Raises LayoutError where `inner` has other axes than m or replicas, names no element, or where no iters have
+        the map.
+        """
+        if self.is_trivial() and is_index(inner, self.size()):
+            return inner
+        found = composed(self, inner)
+        return self._of(found.iters, self.replica, found.origin)
+
+    def inverse(self, axes: Iterable[Axis | str] | Mapping[Axis | str, int]) -> TileLayout:
+        """From places to elements: a layout over the box of `axes` (see `is_bijective`), in the order of the axes.
+
+        On m it gives the row-major index of the element there. Raises LayoutError with a counterexample where the
+        layout is no bijection onto the box.
+        """
+        box = box_of(self, axes)
+        if fuse(self.replica) or self.offset_terms or not fill_box(self.shard, box):
+            raise no_inverse(self, box)
+        return self._of(inverse_iters(self.shard, box))
 
     def _own_shape(self, shape: Sequence[int]) -> Shape:
         sizes = as_shape(shape, "shape")
