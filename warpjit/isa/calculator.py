@@ -1,0 +1,262 @@
+"""The calculator: which lane, register and bits hold an element of an operand, and what a register holds.
+
+    where("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "A", 5, 9)        element -> Place(lane=20, …)
+    holds("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "A", 20, 2)       lane, register -> its elements
+    giver("ldmatrix.sync.aligned.m8n8.x4.shared.b16", "src", 1, 3)               row of a tile -> lane with its address
+    given("ldmatrix.sync.aligned.m8n8.x4.shared.b16", "src", 11)                 lane -> row of the tile
+    listed(target="sm_90a", dtype="bf16")                                        the instructions there are
+
+Instructions are texts or rows; elements are counted in the operand's own type (float16, not 32-bit words). The answers
+are the rows' own layouts, which kernels are proven against. Needs no GPU, no compiler, and not torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from warpjit.errors import InstructionError
+from warpjit.ir.dtypes import DTYPES, DType
+from warpjit.isa import memory, scalar, table
+from warpjit.isa.fragments import LANES
+from warpjit.isa.operands import elements_a_register, fragment_operand
+from warpjit.isa.row import Kind, Operand, Row
+from warpjit.isa.target import Target
+from warpjit.layout import TileLayout
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one element of a fragment is, or what is at one place.
+
+    lane      of the warp, 0 to 31
+    register  of the operand in that lane, in the order in which the instruction's text lists them
+    bits      (lowest, highest) bit of the register that the element takes, both included
+    element   its coordinates, named by `axes`
+    others    further places that hold the same element, where an operand has copies of it
+    """
+
+    lane: int
+    register: int
+    bits: tuple[int, int]
+    element: tuple[int, ...]
+    others: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowAddress:
+    """The lane that gives the address of a row of a tile in memory, and the bytes that are moved there.
+
+    row    its coordinates, named by `axes` without the last
+    bytes  how many are moved at that address
+    """
+
+    lane: int
+    row: tuple[int, ...]
+    bytes: int
+
+
+def as_row(instr: Row | str) -> Row:
+    """The row of a text (modifiers in any order). Raises InstructionError that says what is wrong with the text."""
+    return instr if isinstance(instr, Row) else table.lookup(instr)
+
+
+def axes(instr: Row | str, operand: str) -> tuple[str, ...]:
+    """What the coordinates of an operand's elements are called, in order.
+
+    Operands of products carry the product's letters: A is (m, k), B is (n, k) as everywhere in warpjit (the manual's
+    B[k][n]), C and D are (m, n). Others are (matrix, row, column), or (row, column).
+    """
+    return axis_names(as_row(instr).operand(operand))
+
+
+def axis_names(operand: Operand) -> tuple[str, ...]:
+    """`axes` of an operand."""
+    rank = len(operand.shape)
+    if operand.repeats and len(operand.repeats) == rank:
+        return tuple(name.lower() for name in operand.repeats)
+    leading = tuple(f"axis{index}" for index in range(rank - 3))
+    return (*leading, "matrix", "row", "column")[-rank:] if rank else ()
+
+
+def element_shape(operand: Operand) -> tuple[int, ...]:
+    """The extents of a fragment's atom in elements of its own type."""
+    *outer, last = operand.shape
+    return (*outer, last * elements_a_register(operand))
+
+
+def where(instr: Row | str, operand: str, *coordinates: int, **named: int) -> Place:
+    """The lane, register and bits that hold an element of a fragment.
+
+    coordinates  in elements of the operand's own type, all in order (`axes`) or all by name: where(…, "B", k=9, n=3)
+
+    Raises InstructionError: unknown instruction or operand, an operand that is no fragment, coordinates outside.
+    """
+    row = as_row(instr)
+    fragment = fragment_operand(row, operand)
+    names = axis_names(fragment)
+    element = _element(row, fragment, names, element_shape(fragment), coordinates, named)
+    found = _map(fragment)
+    packed = elements_a_register(fragment)
+    *outer, last = element
+    word, bits = (*outer, last // packed), _bits(fragment, last % packed)
+    copies = [
+        Place(int(lane[word]), int(register[word]), bits, element)
+        for lane, register in zip(found.lane, found.register, strict=True)
+    ]
+    return replace(copies[0], others=tuple(copies[1:]))
+
+
+def holds(instr: Row | str, operand: str, lane: int, register: int) -> tuple[Place, ...]:
+    """The elements in one register of one lane, from the lowest bits up: the inverse of `where`.
+
+    Raises InstructionError: unknown instruction or operand, an operand that is no fragment, a lane or register that
+    does not exist.
+    """
+    row = as_row(instr)
+    fragment = fragment_operand(row, operand)
+    found = _map(fragment)
+    _check_in(row, fragment, "lane", lane, LANES)
+    _check_in(row, fragment, "register", register, fragment.registers)
+    packed = elements_a_register(fragment)
+    return tuple(
+        Place(lane, register, _bits(fragment, part), (*outer, word * packed + part))
+        for _, *outer, word in np.argwhere((found.lane == lane) & (found.register == register)).tolist()
+        for part in range(packed)
+    )
+
+
+def giver(instr: Row | str, operand: str, *coordinates: int, **named: int) -> RowAddress:
+    """The lane that gives the address of a row of an address operand (`src` of ldmatrix), by the row's coordinates.
+
+    Raises InstructionError: unknown instruction or operand, an operand without rows, coordinates outside.
+    """
+    row = as_row(instr)
+    operand_, layout = _tile_operand(row, operand)
+    names, shape = axis_names(operand_)[:-1], operand_.shape[:-1]
+    element = _element(row, operand_, names, shape, coordinates, named)
+    lane = layout.apply(*element, shape=shape).get("laneid", 0)
+    return RowAddress(lane, element, operand_.bytes)
+
+
+def given(instr: Row | str, operand: str, lane: int) -> tuple[RowAddress, ...]:
+    """The rows of an address operand whose address this lane gives: none, where the lane's address is not used.
+
+    Raises InstructionError: unknown instruction or operand, an operand without rows, a lane that does not exist.
+    """
+    row = as_row(instr)
+    operand_, layout = _tile_operand(row, operand)
+    _check_in(row, operand_, "lane", lane, LANES)
+    shape = operand_.shape[:-1]
+    lanes = layout.enumerate(shape).get("laneid", np.zeros(shape, np.int64))
+    found = np.argwhere(lanes == lane).tolist()
+    return tuple(RowAddress(lane, tuple(each), operand_.bytes) for each in found)
+
+
+def has_rows(operand: Operand) -> bool:
+    """Whether this is an address operand with a row for several lanes, which `giver` and `given` answer for."""
+    return operand.kind is Kind.ADDRESS and operand.layout is not None
+
+
+def listed(target: Target | str | None = None, dtype: DType | str | None = None) -> tuple[Row, ...]:
+    """Every instruction that one writes by its text, or those that a target has, with an operand of a type.
+
+    target  "sm_90a" or a Target
+    dtype   the manual's name ("bf16", "s8") or torch's ("bfloat16", "int8"); types that registers pack count
+
+    Raises TargetError and InstructionError for names that are unknown.
+    """
+    wanted = Target.parse(target) if isinstance(target, str) else target
+    kind = None if dtype is None else _dtype(dtype)
+    return tuple(
+        row
+        for row in _written()
+        if (wanted is None or row.needs.holds(wanted))
+        and (kind is None or any(kind in (operand.dtype, operand.element) for operand in row.operands))
+    )
+
+
+# ---- parts -------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _written() -> tuple[Row, ...]:
+    """All rows but those that operators, subscripts and names of the language stand for."""
+    implied = {row.text for row in (*scalar.ROWS, *memory.ROWS)}
+    return tuple(row for row in table.rows() if row.text not in implied)
+
+
+def _dtype(name: DType | str) -> DType:
+    for each in DTYPES.values():
+        if name in (each, each.name, each.ptx):
+            return each
+    known = ", ".join(each.ptx for each in DTYPES.values())
+    raise InstructionError(f"expected a data type such as bf16 or bfloat16 but got {name!r}; the types are {known}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """Lane and register of every word, (copies, *atom)."""
+
+    lane: npt.NDArray[np.int64]
+    register: npt.NDArray[np.int64]
+
+
+def _map(operand: Operand) -> _Map:
+    assert operand.layout is not None
+    return _mapped(operand.layout, operand.shape)
+
+
+@lru_cache(maxsize=256)
+def _mapped(layout: TileLayout, shape: tuple[int, ...]) -> _Map:
+    places = layout.enumerate_replicas(shape)
+    zero = np.zeros((1, *shape), np.int64)
+    return _Map(places.get("laneid", zero), places.get("m", zero))
+
+
+def _bits(operand: Operand, part: int) -> tuple[int, int]:
+    assert operand.dtype is not None
+    width = operand.dtype.bits // elements_a_register(operand)
+    return part * width, (part + 1) * width - 1
+
+
+def _tile_operand(row: Row, name: str) -> tuple[Operand, TileLayout]:
+    operand = row.operand(name)
+    if operand.kind is not Kind.ADDRESS or operand.layout is None:
+        raise InstructionError(
+            f"{row.text}: operand {name} is of kind {operand.kind.value} and has no rows that lanes give addresses of"
+        )
+    return operand, operand.layout
+
+
+def _element(
+    row: Row,
+    operand: Operand,
+    names: Sequence[str],
+    shape: Sequence[int],
+    coordinates: Sequence[int],
+    named: Mapping[str, int],
+) -> tuple[int, ...]:
+    """The coordinates in order, after checking them."""
+    ranges = ", ".join(f"{name} in 0 to {size - 1}" for name, size in zip(names, shape, strict=True))
+    given = tuple(named[name] for name in names if name in named) if named else tuple(coordinates)
+    fits = len(given) == len(names) and not (coordinates and named) and set(named) <= set(names)
+    if not fits or not all(_is_below(each, size) for each, size in zip(given, shape, strict=True)):
+        got = ", ".join([*map(str, coordinates), *(f"{name}={value}" for name, value in named.items())]) or "nothing"
+        raise InstructionError(f"{row.text}: operand {operand.name}: expected {ranges} but got {got}")
+    return tuple(int(each) for each in given)
+
+
+def _check_in(row: Row, operand: Operand, what: str, value: int, count: int) -> None:
+    if not _is_below(value, count):
+        raise InstructionError(
+            f"{row.text}: operand {operand.name}: expected a {what} in 0 to {count - 1} but got {value}"
+        )
+
+
+def _is_below(value: object, count: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < count
