@@ -17,7 +17,7 @@ from warpjit.isa.row import Array, Row
 
 NOTES = (
     "on sm_90 and sm_100 the compiler replaces it by conversions to float16, two float16 matrix instructions and an "
-    "addition; the simulator gives their results, and targets that have the instruction (sm_89, sm_120) round otherwise"
+    "addition, which the simulator computes; where the instruction exists (sm_89, sm_120) it may round otherwise"
 )
 
 
