@@ -133,10 +133,13 @@ def test_operands_that_are_not_in_place():
 
     assert [message for message, _ in refused(kernel)] == [
         f"{MMA}: operand A: element (0, 0, 0, 1) is in lane 0, register 1 of the view, but the instruction reads it in "
-        f"lane 1, register 0. The instruction's own layout for shape (1, 1, 16, 8) is {OWN_A}",
+        "lane 1, register 0. With k permuted it fits: let k = 0, 1, 2, … of the instruction be k = 0, 1, 4, 5, 8, 9, "
+        "12, 13, 2, 3, 6, 7, 10, 11, 14, 15 of A and of B alike; its layout is then TileLayout(S[(2, 8, 2, 4) : (2, 4 "
+        f"@ laneid, 1, 1 @ laneid)]). The instruction's own layout for shape (1, 1, 16, 8) is {OWN_A}",
         f"{MMA}: operand A: element (0, 0, 0, 0) is element 1 of its lane's registers, so number 1 within its "
-        "register, but the instruction wants it as number 0. The instruction's own layout for shape (1, 1, 16, 16) is "
-        f"{OWN_HALVES}",
+        "register, but the instruction wants it as number 0. Every element is in its lane, so that its registers can "
+        "be put together (t.convert): register 0 is part 1 of 0, part 0 of 1; register 1 is part 1 of 1, part 0 of 2; and "
+        f"2 more. The instruction's own layout for shape (1, 1, 16, 16) is {OWN_HALVES}",
         f"as_operand: operand D of {MMA} is in 32-bit registers, but wide has 64-bit ones",
     ]
 

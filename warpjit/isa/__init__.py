@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpjit.isa.calculator import given, giver, holds, listed, where
+    from warpjit.isa.fitting import fits
     from warpjit.isa.table import lookup
 
-__all__ = ["given", "giver", "holds", "listed", "lookup", "where"]
+__all__ = ["fits", "given", "giver", "holds", "listed", "lookup", "where"]
 
 _HOMES = {
+    "fits": "warpjit.isa.fitting",
     "given": "warpjit.isa.calculator",
     "giver": "warpjit.isa.calculator",
     "holds": "warpjit.isa.calculator",

@@ -2,8 +2,8 @@
 
 `prove` compares every element of a view with the instruction's own layout: the lane that owns it must be the
 instruction's, and each of the instruction's registers must be one and the same slot in all lanes. The answer is the
-slots, issue by issue. What does not fit raises InstructionError with one element that shows it, and with the layout
-that would fit. Addresses of tiles in memory are proven in `tile_proof`.
+slots, issue by issue. What does not fit raises InstructionError (`Misplaced`) with one element that shows it, the
+nearest fix, and the layout that would fit. Addresses of tiles in memory are proven in `tile_proof`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
+from warpjit.isa.fixes import Question, nearest
 from warpjit.isa.operands import Group, accepts, fragment_operand, operand_layout
+from warpjit.isa.places import OWNERS, Atom, Held, Ints, first_of, held, slots_of
+from warpjit.isa.refusal import Counterexample, Fix, Misplaced, Place
 from warpjit.isa.row import Operand, Row
 from warpjit.layout import Layout
-
-Ints = npt.NDArray[np.int64]
-LANES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,13 @@ class _View:
     def refused(self, sentence: str) -> InstructionError:
         return InstructionError(f"{self.row.text}: operand {self.operand.name}: {sentence}")
 
-    def misplaced(self, sentence: str) -> InstructionError:
-        """The layout is wrong: with the layout that would fit."""
-        return self.refused(f"{sentence}. The instruction's own layout for shape {self.shape} is {self.fitting()!r}")
+    def misplaced(self, sentence: str, example: Counterexample, fix: Fix | None = None) -> Misplaced:
+        """The layout is wrong: with the nearest fix, and the layout that would fit."""
+        own = self.fitting()
+        last = f"The instruction's own layout for shape {self.shape} is {own!r}"
+        known = f"{sentence}. {fix.sentence}" if fix is not None else sentence
+        message = str(self.refused(f"{known}. {last}"))
+        return Misplaced(message, example, fix or Fix("layout", last, layout=own))
 
     def fitting(self) -> Layout:
         """The instruction's own layout for this shape."""
@@ -121,13 +125,16 @@ def _prove(
 ) -> Placement:
     view = _View(row, fragment_operand(row, name), layout, shape, dtype, group)
     _check_declared(view)
-    places = layout.enumerate(shape)
     extents = (prod(group.extents), view.issues, prod(view.atom))
-    values = {axis: value.reshape(extents) for axis, value in places.items()}
-    zero = np.zeros(extents, np.int64)
-    _check_owners(view, values, zero)
-    slots = _slots(view, values.get("m", zero))
-    _check_slots(view, slots, registers)
+    places = held(layout, shape, extents, view.packed, group)
+    atom = Atom.of(view.operand, view.packed)
+    found = _wrong_owner(view, places, atom) or _wrong_register(view, places, atom)
+    if found is not None:
+        question = Question(view.operand, layout, shape, view.repeats, view.packed, places, atom)
+        raise view.misplaced(found.sentence, found.example, nearest(question))
+    _check_other_owners(view, extents)
+    slots = slots_of(places, atom, view.operand.registers)
+    _check_slots(view, slots, registers, atom)
     slots.flags.writeable = False
     return Placement(slots, view.repeats)
 
@@ -160,109 +167,98 @@ def _expected(view: _View) -> str:
     return f"({', '.join(names)})"
 
 
-# ---- owners ------------------------------------------------------------------------------------------
+# ---- owners and registers ----------------------------------------------------------------------------
 
 
-def _check_owners(view: _View, values: dict[str, Ints], zero: Ints) -> None:
-    """The lane of every element must be the instruction's, its warp the group's coordinate, all else 0."""
-    expected = _instruction(view)
-    lane, warp = _lane(values, zero), _warp(view.group, values, zero)
-    wrong = lane != expected.lane
+@dataclass(frozen=True)
+class _Wrong:
+    """One element that shows that a view does not fit, in words and as data."""
+
+    sentence: str
+    example: Counterexample
+
+
+def _place(places: Held, where: tuple[int, int, int]) -> Place:
+    return Place(
+        int(places.lane[where]), int(places.word[where]), int(places.part[where]), warp=int(places.warp[where])
+    )
+
+
+def _own_place(atom: Atom, where: tuple[int, int, int]) -> Place:
+    group, _, element = where
+    return Place(int(atom.lane[element]), int(atom.register[element]), int(atom.part[element]), warp=group)
+
+
+def _wrong_owner(view: _View, places: Held, atom: Atom) -> _Wrong | None:
+    """The lane of every element must be the instruction's, its warp the group's coordinate."""
+    wrong = places.lane != atom.lane
     if wrong.any():
         where = _first(wrong)
-        element = expected.register[where[2]] if view.operand.registers > 1 else 0
-        slot = values.get("m", zero)[where] // view.packed
+        found, wanted = _place(places, where), _own_place(atom, where)
         verb = "writes" if view.operand.writes else "reads"
-        raise view.misplaced(
-            f"element {view.coordinates(where)} is in lane {lane[where]}, register {slot} of the view, but the "
-            f"instruction {verb} it in lane {expected.lane[where[2]]}, register {element}"
+        return _Wrong(
+            f"element {view.coordinates(where)} is in lane {found.lane}, register {found.register} of the view, but "
+            f"the instruction {verb} it in lane {wanted.lane}, register {wanted.register}",
+            Counterexample(view.coordinates(where), found, wanted),
         )
-    wanted = np.arange(lane.shape[0])[:, None, None]
-    if (warp != wanted).any():
-        where = _first(warp != wanted)
+    wrong = places.warp != np.arange(places.warp.shape[0])[:, None, None]
+    if wrong.any():
+        where = _first(wrong)
         whose = f"of the {view.group.scope}" if view.group.extents else "(a single warp executes the instruction)"
-        raise view.misplaced(
-            f"element {view.coordinates(where)} is in warp {warp[where]} of the view, but belongs to warp {where[0]} "
-            f"{whose}"
+        found = _place(places, where)
+        return _Wrong(
+            f"element {view.coordinates(where)} is in warp {found.warp} of the view, but belongs to warp {where[0]} "
+            f"{whose}",
+            Counterexample(view.coordinates(where), found, _own_place(atom, where)),
         )
-    for axis in view.layout.axes:
-        if axis.name not in _UNDERSTOOD and (values[axis.name] != 0).any():
-            where = _first(values[axis.name] != 0)
-            raise view.misplaced(
-                f"element {view.coordinates(where)} is at {axis.name} = {values[axis.name][where]}, but one "
-                f"{view.group.scope} executes the instruction"
+    return None
+
+
+def _wrong_register(view: _View, places: Held, atom: Atom) -> _Wrong | None:
+    """Every element is its number within the register, and each register is the same one in all lanes."""
+    wrong = places.part != atom.part
+    if wrong.any():
+        where = _first(wrong)
+        found, wanted = _place(places, where), _own_place(atom, where)
+        return _Wrong(
+            f"element {view.coordinates(where)} is element {found.register * view.packed + found.part} of its lane's "
+            f"registers, so number {found.part} within its register, but the instruction wants it as number "
+            f"{wanted.part}",
+            Counterexample(view.coordinates(where), found, wanted),
+        )
+    slots = slots_of(places, atom, view.operand.registers)
+    wrong = places.word != slots[None][:, :, atom.register]
+    if not wrong.any():
+        return None
+    where = _first(wrong)
+    issue = where[1]
+    found, wanted = _place(places, where), _own_place(atom, where)
+    first = int(first_of(atom, view.operand.registers)[wanted.register])
+    witness = view.coordinates((0, issue, first))
+    return _Wrong(
+        f"element {view.coordinates(where)} is in register {found.register} of lane {found.lane}, and element "
+        f"{witness} in register {slots[issue, wanted.register]} of lane {atom.lane[first]}, but the instruction takes "
+        f"both from one register (its number {wanted.register}), the same in all lanes",
+        Counterexample(view.coordinates(where), found, wanted, witness),
+    )
+
+
+def _check_other_owners(view: _View, extents: tuple[int, int, int]) -> None:
+    """On every axis that does not count lanes or warps of the group, everything is at 0."""
+    for name, values in view.layout.enumerate(view.shape).items():
+        if name not in OWNERS and values.any():
+            where = _first(values.reshape(extents) != 0)
+            raise view.refused(
+                f"element {view.coordinates(where)} is at {name} = {values.reshape(extents)[where]}, but one "
+                f"{view.group.scope} executes the instruction. The instruction's own layout for shape {view.shape} is "
+                f"{view.fitting()!r}"
             )
 
 
-_UNDERSTOOD = ("m", "laneid", "tx", "tid_in_wg", "warpid", "wid_in_wg", "wgid")
+# ---- slots -------------------------------------------------------------------------------------------
 
 
-def _lane(values: dict[str, Ints], zero: Ints) -> Ints:
-    lane = values.get("laneid", zero)
-    for axis in ("tx", "tid_in_wg"):
-        if axis in values:
-            lane = lane + values[axis] % LANES
-    return lane
-
-
-def _warp(group: Group, values: dict[str, Ints], zero: Ints) -> Ints:
-    """The warp in the group; axes that count threads or warpgroups are converted."""
-    in_warpgroup = values.get("wid_in_wg", zero) + values.get("tid_in_wg", zero) // LANES
-    in_cta = values.get("warpid", zero) + values.get("tx", zero) // LANES + 4 * values.get("wgid", zero)
-    total = in_cta + in_warpgroup
-    return total % 4 if group.scope == "warpgroup" else total
-
-
-# ---- registers ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Instruction:
-    """Lane, register and place within the register of each element of the view's atom (1-d arrays)."""
-
-    lane: Ints
-    register: Ints
-    part: Ints
-
-
-def _instruction(view: _View) -> _Instruction:
-    operand = view.operand
-    assert operand.layout is not None
-    own = operand.layout.enumerate(operand.shape)
-    zero = np.zeros(operand.shape, np.int64)
-    lane, register = (np.repeat(own.get(axis, zero).reshape(-1), view.packed) for axis in ("laneid", "m"))
-    return _Instruction(lane, register, np.arange(lane.size) % view.packed)
-
-
-def _slots(view: _View, place: Ints) -> Ints:
-    """(issues, registers), after checking that all lanes agree. `place` counts elements of the view."""
-    expected = _instruction(view)
-    word, part = place // view.packed, place % view.packed
-    wrong = part != expected.part
-    if wrong.any():
-        where = _first(wrong)
-        raise view.misplaced(
-            f"element {view.coordinates(where)} is element {place[where]} of its lane's registers, so number "
-            f"{part[where]} within its register, but the instruction wants it as number {expected.part[where[2]]}"
-        )
-    first = np.zeros(view.operand.registers, np.int64)
-    first[expected.register[::-1]] = np.arange(expected.register.size)[::-1]
-    slots = word[0][:, first]
-    wrong = word != slots[None][:, :, expected.register]
-    if wrong.any():
-        where = _first(wrong)
-        _, issue, element = where
-        register = expected.register[element]
-        witness = view.coordinates((0, issue, int(first[register])))
-        raise view.misplaced(
-            f"element {view.coordinates(where)} is in register {word[where]} of lane {expected.lane[element]}, and "
-            f"element {witness} in register {slots[issue, register]} of lane {expected.lane[first[register]]}, but the "
-            f"instruction takes both from one register (its number {register}), the same in all lanes"
-        )
-    return np.ascontiguousarray(slots)
-
-
-def _check_slots(view: _View, slots: Ints, registers: int) -> None:
+def _check_slots(view: _View, slots: Ints, registers: int, atom: Atom) -> None:
     if slots.size and slots.max() >= registers:
         issue, register = np.argwhere(slots >= registers)[0]
         raise view.refused(
@@ -275,8 +271,13 @@ def _check_slots(view: _View, slots: Ints, registers: int) -> None:
     if (counts > 1).any():
         twice = values[counts > 1][0]
         (i, r), (j, s) = np.argwhere(slots == twice)[:2]
+        first = first_of(atom, view.operand.registers)
+        element, other = (view.coordinates((0, int(issue), int(first[number]))) for issue, number in ((j, s), (i, r)))
+        found = Place(int(atom.lane[first[s]]), int(twice))
+        example = Counterexample(element, found, _own_place(atom, (0, int(j), int(first[s]))), other)
         raise view.misplaced(
-            f"register {twice} would be written twice: as register {r} of issue {i} and as register {s} of issue {j}"
+            f"register {twice} would be written twice: as register {r} of issue {i} and as register {s} of issue {j}",
+            example,
         )
 
 

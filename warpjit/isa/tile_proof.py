@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warpjit.errors import InstructionError
+from warpjit.errors import InstructionError, LayoutError
+from warpjit.isa.refusal import Counterexample, Fix, MemoryPlace, Misplaced
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.layout import Layout
 
@@ -63,7 +64,32 @@ def _prove_tile(
     zero = np.zeros(shape, np.int64)
     places = layout.enumerate(shape).get("m", zero).reshape(prod(repeats), prod(atom[:-1]), atom[-1])
     where = np.moveaxis(np.indices(shape), 0, -1).reshape(*places.shape, len(shape))
-    return TilePlacement(_row_offsets(row, operand, where, places, element_bits), repeats)
+    try:
+        return TilePlacement(_row_offsets(row, operand, where, places, element_bits), repeats)
+    except Misplaced as refusal:
+        fix = _other_form(row, operand, layout, shape, element_bits)
+        if fix is None:
+            raise
+        raise Misplaced(f"{refusal}; {fix.sentence}", refusal.counterexample, fix) from None
+
+
+def _other_form(row: Row, operand: Operand, layout: Layout, shape: tuple[int, ...], element_bits: int) -> Fix | None:
+    """The form with, or without, .trans, where each matrix of the tile is contiguous the other way."""
+    if element_bits != 16 or shape[-1] != shape[-2]:
+        return None
+    try:
+        grouped, seps = layout.group(shape)
+    except LayoutError:
+        return None
+    turned = grouped.permute_by_groups(seps, [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
+    places = turned.enumerate(shape)["m"].reshape(-1, prod(operand.shape[:-1]), shape[-1])
+    where = np.moveaxis(np.indices(shape), 0, -1).reshape(*places.shape, len(shape))
+    try:
+        _row_offsets(row, operand, where, places, element_bits)
+    except InstructionError:
+        return None
+    other = row.text.replace(".trans", "") if operand.transposed else row.text.replace(".shared", ".trans.shared", 1)
+    return Fix("trans", f"the tile is contiguous the other way: exchange its last two axes, and use {other}", turned)
 
 
 def prove_blocks(
@@ -108,6 +134,10 @@ def _refused(row: Row, operand: Operand, sentence: str) -> InstructionError:
     return InstructionError(f"{row.text}: operand {operand.name}: {sentence}")
 
 
+def _misplaced(row: Row, operand: Operand, sentence: str, example: Counterexample) -> Misplaced:
+    return Misplaced(str(_refused(row, operand, sentence)), example, None)
+
+
 def _atom(row: Row, operand: Operand, element_bits: int) -> tuple[int, ...]:
     """The atom in the view's elements."""
     if operand.kind is not Kind.ADDRESS or not operand.shape or operand.dtype is None:
@@ -148,39 +178,46 @@ def _row_offsets(row: Row, operand: Operand, where: Ints, places: Ints, element_
         issue, line, element = (int(each) for each in np.argwhere(wrong)[0])
         start = _coordinates(where, issue, line, 0)
         here = _coordinates(where, issue, line, element)
-        raise _refused(
+        first, found = (int(places[issue, line, k]) * element_bits / 8 for k in (0, element))
+        raise _misplaced(
             row,
             operand,
             f"the {operand.bytes} bytes of a row must be contiguous, but element {here} is "
             f"{steps[issue, line, element]} elements after {start} instead of {element}",
+            Counterexample(here, MemoryPlace(found), MemoryPlace(first + element * element_bits / 8), start),
         )
     bits = places[..., 0] * element_bits
     wrong = bits % (8 * operand.align) != 0
     if wrong.any():
         issue, line = (int(each) for each in np.argwhere(wrong)[0])
-        raise _refused(
+        here, byte = _coordinates(where, issue, line, 0), float(bits[issue, line]) / 8
+        raise _misplaced(
             row,
             operand,
-            f"every row must start at a multiple of {operand.align} bytes, but the row at "
-            f"{_coordinates(where, issue, line, 0)} starts {bits[issue, line] / 8:g} bytes after the origin",
+            f"every row must start at a multiple of {operand.align} bytes, but the row at {here} starts {byte:g} bytes "
+            "after the origin",
+            Counterexample(here, MemoryPlace(byte), MemoryPlace(byte // operand.align * operand.align)),
         )
     offsets = np.ascontiguousarray(bits // 8)
     if operand.writes:
-        _check_apart(row, operand, offsets)
+        _check_apart(row, operand, offsets, where)
     offsets.flags.writeable = False
     return offsets
 
 
-def _check_apart(row: Row, operand: Operand, offsets: Ints) -> None:
+def _check_apart(row: Row, operand: Operand, offsets: Ints, where: Ints) -> None:
     """Rows are aligned to their size, so they overlap only where they are equal."""
     for issue, lines in enumerate(offsets):
         values, counts = np.unique(lines, return_counts=True)
         if (counts > 1).any():
             first, second = np.flatnonzero(lines == values[counts > 1][0])[:2]
-            raise _refused(
+            byte = int(values[counts > 1][0])
+            one, two = (_coordinates(where, issue, int(line), 0) for line in (first, second))
+            raise _misplaced(
                 row,
                 operand,
-                f"rows {first} and {second} of issue {issue} are both written at byte {values[counts > 1][0]}",
+                f"rows {first} and {second} of issue {issue} are both written at byte {byte}",
+                Counterexample(two, MemoryPlace(byte), MemoryPlace(byte + operand.bytes), one),
             )
 
 
