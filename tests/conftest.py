@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from both import run_both
+from browser import find_browser
 from driver_stand_in import as_libcuda, fake, library  # noqa: F401  fixtures
 
 import warpjit
@@ -50,8 +51,8 @@ def cache() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of what the machine lacks, a GPU or the compiler, are deselected, not skipped."""
-    lacking = {"gpu": not torch.cuda.is_available(), "nvcc": not COMPILER}
+    """Tests of what the machine lacks, a GPU, the compiler or a browser, are deselected, not skipped."""
+    lacking = {"gpu": not torch.cuda.is_available(), "nvcc": not COMPILER, "browser": find_browser() is None}
     away = [item for item in items if any(lacks and item.get_closest_marker(name) for name, lacks in lacking.items())]
     if away:
         config.hook.pytest_deselected(items=away)

@@ -10,8 +10,7 @@ import pytest
 
 import warpjit
 from warpjit import isa
-from warpjit.isa.calculator import Place, axis_names, element_shape, has_rows
-from warpjit.isa.operands import elements_a_register
+from warpjit.isa.calculator import Place, element_shape, has_rows
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.table import rows
 
@@ -84,7 +83,7 @@ def test_what_a_register_holds_is_where_it_is(pair):
     seen = 0
     for lane, register in product(range(32), range(operand.registers)):
         held = isa.holds(row, operand.name, lane, register)
-        assert len(held) % elements_a_register(operand) == 0
+        assert len(held) % operand.packed == 0
         for place in held:
             found = isa.where(row, operand.name, *place.element)
             everywhere = {(each.lane, each.register, each.bits) for each in (found, *found.others)}
@@ -132,8 +131,8 @@ def test_the_list_is_filtered_by_target_and_type():
 
 def test_the_names_of_axes():
     load = isa.lookup(LOAD)
-    assert axis_names(load.operand("d")) == ("matrix", "row", "column")
-    assert [axis_names(operand) for operand in isa.lookup(HALVES).operands] == [
+    assert load.operand("d").axes == ("matrix", "row", "column")
+    assert [operand.axes for operand in isa.lookup(HALVES).operands] == [
         ("m", "n"), ("m", "k"), ("n", "k"), ("m", "n")
     ]  # fmt: skip
 

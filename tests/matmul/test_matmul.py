@@ -70,7 +70,7 @@ def test_steps_in_the_simulator() -> None:
 
 @pytest.mark.parametrize("result", [torch.float32, torch.float16, torch.bfloat16])
 def test_types_of_the_result(device: str, result: torch.dtype) -> None:
-    for size in ((48, 40, 64), (33, 31, 32)):
+    for size in ((48, 40, 64), (33, 31, 32), (20, 28, 36), (12, 18, 20)):
         check(size, torch.float16, (False, False), device, result=result, tile=SMALL)
 
 

@@ -23,7 +23,7 @@ from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DTYPES, DType
 from warpjit.isa import memory, scalar, table
 from warpjit.isa.fragments import LANES
-from warpjit.isa.operands import elements_a_register, fragment_operand
+from warpjit.isa.operands import fragment_operand
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
@@ -36,7 +36,7 @@ class Place:
     lane      of the warp, 0 to 31
     register  of the operand in that lane, in the order in which the instruction's text lists them
     bits      (lowest, highest) bit of the register that the element takes, both included
-    element   its coordinates, named by `axes`
+    element   its coordinates, named by `Operand.axes`
     others    further places that hold the same element, where an operand has copies of it
     """
 
@@ -51,7 +51,7 @@ class Place:
 class RowAddress:
     """The lane that gives the address of a row of a tile in memory, and the bytes that are moved there.
 
-    row    its coordinates, named by `axes` without the last
+    row    its coordinates, named by `Operand.axes` without the last
     bytes  how many are moved at that address
     """
 
@@ -65,43 +65,25 @@ def as_row(instr: Row | str) -> Row:
     return instr if isinstance(instr, Row) else table.lookup(instr)
 
 
-def axes(instr: Row | str, operand: str) -> tuple[str, ...]:
-    """What the coordinates of an operand's elements are called, in order.
-
-    Operands of products carry the product's letters: A is (m, k), B is (n, k) as everywhere in warpjit (the manual's
-    B[k][n]), C and D are (m, n). Others are (matrix, row, column), or (row, column).
-    """
-    return axis_names(as_row(instr).operand(operand))
-
-
-def axis_names(operand: Operand) -> tuple[str, ...]:
-    """`axes` of an operand."""
-    rank = len(operand.shape)
-    if operand.repeats and len(operand.repeats) == rank:
-        return tuple(name.lower() for name in operand.repeats)
-    leading = tuple(f"axis{index}" for index in range(rank - 3))
-    return (*leading, "matrix", "row", "column")[-rank:] if rank else ()
-
-
 def element_shape(operand: Operand) -> tuple[int, ...]:
     """The extents of a fragment's atom in elements of its own type."""
     *outer, last = operand.shape
-    return (*outer, last * elements_a_register(operand))
+    return (*outer, last * operand.packed)
 
 
 def where(instr: Row | str, operand: str, *coordinates: int, **named: int) -> Place:
     """The lane, register and bits that hold an element of a fragment.
 
-    coordinates  in elements of the operand's own type, all in order (`axes`) or all by name: where(…, "B", k=9, n=3)
+    coordinates  in elements of the operand's own type: all in order (`Operand.axes`), or all by name (k=9, n=3)
 
     Raises InstructionError: unknown instruction or operand, an operand that is no fragment, coordinates outside.
     """
     row = as_row(instr)
     fragment = fragment_operand(row, operand)
-    names = axis_names(fragment)
+    names = fragment.axes
     element = _element(row, fragment, names, element_shape(fragment), coordinates, named)
     found = _map(fragment)
-    packed = elements_a_register(fragment)
+    packed = fragment.packed
     *outer, last = element
     word, bits = (*outer, last // packed), _bits(fragment, last % packed)
     copies = [
@@ -122,7 +104,7 @@ def holds(instr: Row | str, operand: str, lane: int, register: int) -> tuple[Pla
     found = _map(fragment)
     _check_in(row, fragment, "lane", lane, LANES)
     _check_in(row, fragment, "register", register, fragment.registers)
-    packed = elements_a_register(fragment)
+    packed = fragment.packed
     return tuple(
         Place(lane, register, _bits(fragment, part), (*outer, word * packed + part))
         for _, *outer, word in np.argwhere((found.lane == lane) & (found.register == register)).tolist()
@@ -137,7 +119,7 @@ def giver(instr: Row | str, operand: str, *coordinates: int, **named: int) -> Ro
     """
     row = as_row(instr)
     operand_, layout = _tile_operand(row, operand)
-    names, shape = axis_names(operand_)[:-1], operand_.shape[:-1]
+    names, shape = operand_.axes[:-1], operand_.shape[:-1]
     element = _element(row, operand_, names, shape, coordinates, named)
     lane = layout.apply(*element, shape=shape).get("laneid", 0)
     return RowAddress(lane, element, operand_.bytes)
@@ -220,7 +202,7 @@ def _mapped(layout: TileLayout, shape: tuple[int, ...]) -> _Map:
 
 def _bits(operand: Operand, part: int) -> tuple[int, int]:
     assert operand.dtype is not None
-    width = operand.dtype.bits // elements_a_register(operand)
+    width = operand.dtype.bits // operand.packed
     return part * width, (part + 1) * width - 1
 
 

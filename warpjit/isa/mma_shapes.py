@@ -1,8 +1,8 @@
 """What all `mma.sync` rows have in common: shapes, operands with their layouts, and how the row is written.
 
 The layouts follow from the shape alone. A register is a 32-bit word of neighbours in k (packed, low bits first), or one
-float64. Lane l and register r hold, in words (PTX manual, section "Matrix Fragments for mma.m16n8k16 with floating point
-type" and its neighbours; `m` is 16 or 8, and with 8 rows there is one half):
+float64. In words, lane l and register r hold (PTX manual, section "Matrix Fragments for mma.m16n8k16 with floating
+point type" and its neighbours; with m = 8 there is one half of rows):
 
     A  row l // 4 + 8 * (r % 2), word l % 4 + 4 * (r // 2)      (m, words of k)
     B  row (n) l // 4, word l % 4 + 4 * r                       (8, words of k)
@@ -43,18 +43,23 @@ class Shape:
 def left_layout(rows: int, words: int) -> TileLayout:
     """16 or 8 rows of `words` registers along k: 4 of 8 rows at a time, the row half first."""
     halves = rows // 8
-    return TileLayout(S[(halves, 8, words // 4, 4) : (1, 4 @ laneid, halves, 1 @ laneid)])
+    return _compact(TileLayout(S[(halves, 8, words // 4, 4) : (1, 4 @ laneid, halves, 1 @ laneid)]))
 
 
 def right_layout(words: int) -> TileLayout:
     """8 rows (n) of `words` registers along k: 4 of 8 rows at a time."""
-    return TileLayout(S[(8, words // 4, 4) : (4 @ laneid, 1, 1 @ laneid)])
+    return _compact(TileLayout(S[(8, words // 4, 4) : (4 @ laneid, 1, 1 @ laneid)]))
 
 
 def sums_layout(rows: int, packed: int = 1) -> TileLayout:
     """16 or 8 rows of 8 columns, or of 4 words of two columns: two neighbouring columns of a row in each lane."""
     beside = 2 // packed
-    return TileLayout(S[(rows // 8, 8, 4, beside) : (beside, 4 @ laneid, 1 @ laneid, 1)])
+    return _compact(TileLayout(S[(rows // 8, 8, 4, beside) : (beside, 4 @ laneid, 1 @ laneid, 1)]))
+
+
+def _compact(layout: TileLayout) -> TileLayout:
+    """Without the parts of extent 1."""
+    return TileLayout.from_iters(it for it in layout.shard if it.extent > 1)
 
 
 # ---- operands -----------------------------------------------------------------------------------------

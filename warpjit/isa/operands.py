@@ -58,8 +58,7 @@ def fragment_operand(row: Row, name: str) -> Operand:
 
 def elements_a_register(operand: Operand) -> int:
     """How many elements one register packs."""
-    assert operand.dtype is not None
-    return 1 if operand.element is None else operand.dtype.bits // operand.element.bits
+    return operand.packed
 
 
 def operand_shape(

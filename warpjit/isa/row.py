@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
+from warpjit.isa.picture import draw_operand, row_html
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
 
@@ -112,6 +113,22 @@ class Operand:
     def registers(self) -> int:
         """FRAGMENT: registers of one lane."""
         return self.layout.span("m") if self.kind is Kind.FRAGMENT and self.layout is not None else 0
+
+    @property
+    def packed(self) -> int:
+        """How many elements one register packs."""
+        return 1 if self.element is None or self.dtype is None else self.dtype.bits // self.element.bits
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What the coordinates of the atom are called, in order.
+
+        Operands of products carry the product's letters: A is (m, k), B is (n, k) as everywhere in warpjit (the
+        manual's B[k][n]), C and D are (m, n). Others are (matrix, row, column), or (row, column).
+        """
+        if len(self.repeats) == len(self.shape):
+            return tuple(name.lower() for name in self.repeats)
+        return ("matrix", "row", "column")[-len(self.shape) :]
 
     @property
     def reads(self) -> bool:
@@ -279,6 +296,9 @@ class Row:
         optional = [operand.name for operand in self.operands if operand.optional]
         presence = {f"has_{name}": int(given is None or name in given) for name in optional}
         return self.code({**params, **presence})
+
+    draw = draw_operand
+    _repr_html_ = row_html
 
     def __repr__(self) -> str:
         return f'T.ptx["{self.text}"]'

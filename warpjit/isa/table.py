@@ -13,10 +13,26 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from warpjit.errors import InstructionError
-from warpjit.isa import async_copy, barriers, matrix_move, memory, mma_floats, scalar, scalar_math, wide_memory
+from warpjit.isa import (
+    async_copy,
+    barriers,
+    matrix_move,
+    memory,
+    mma_double,
+    mma_floats,
+    mma_fp8,
+    mma_integers,
+    scalar,
+    scalar_math,
+    wide_memory,
+)
 from warpjit.isa.row import Row
 
-_FILES = (scalar, scalar_math, memory, wide_memory, matrix_move, mma_floats, async_copy, barriers)
+_FILES = (
+    *(scalar, scalar_math, memory, wide_memory, matrix_move),
+    *(mma_floats, mma_double, mma_fp8, mma_integers),
+    *(async_copy, barriers),
+)
 _SHOWN = 4
 
 

@@ -201,7 +201,7 @@ def _plan(a: Facts, b: Facts, out: Facts, axes: tuple[int, ...], tile: Tile | No
 def _multiples(size: tuple[int, ...], tile: Tile, rows: tuple[bool, ...]) -> tuple[int, int, int]:
     """What is promised of m, n and k: the tile's size, or, of one that is a row's length somewhere, its alignment."""
     m, n, k = (
-        next(each for each in (own, *((8, 2) if row else ()), 1) if length % each == 0)
+        next(each for each in (own, *((8, 4, 2) if row else ()), 1) if length % each == 0)
         for length, own, row in zip(size, (tile.m, tile.n, tile.k), rows, strict=True)
     )
     return m, n, k

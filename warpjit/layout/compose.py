@@ -19,6 +19,7 @@ from warpjit.layout.enumeration import Values, fills_box, same_places
 from warpjit.layout.evaluation import Coordinate
 from warpjit.layout.inverse import no_inverse
 from warpjit.layout.iters import Iters, Shape, fuse
+from warpjit.layout.picture import draw_layout, layout_html
 from warpjit.layout.swizzle import Swizzle
 from warpjit.layout.tile import TileLayout, box_of
 
@@ -230,6 +231,9 @@ class ComposeLayout:
             return None
         inner = self.swizzle_inner if high > low else not self.swizzle_inner
         return ComposeLayout(min(low, high), self.swizzle_len, abs(high - low), turned, inner)
+
+    draw = draw_layout
+    _repr_html_ = layout_html
 
     def _over(self, tile: TileLayout, more_bits: int = 0) -> ComposeLayout:
         if tile is self.tile_layout and not more_bits:

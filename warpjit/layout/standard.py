@@ -6,21 +6,17 @@ Modes and atoms: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Lay
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Protocol, TypeAlias
 
 from warpjit.errors import LayoutError
-from warpjit.layout.axis import as_int
 from warpjit.layout.compose import ComposeLayout, Layout
+from warpjit.layout.elements import UNIT_BITS, ElementType, element_bits
 from warpjit.layout.iters import Iter, Shape, as_shape, size_of
 from warpjit.layout.notation import S
 from warpjit.layout.tile import TileLayout
 
 ATOM_ROWS = 8
-UNIT_BITS = 128
-"""The swizzle moves units of 16 bytes."""
 
 
 class SwizzleMode(IntEnum):
@@ -39,23 +35,6 @@ class SwizzleMode(IntEnum):
     @classmethod
     def _missing_(cls, value: object) -> SwizzleMode | None:
         return {32: cls.B32, 64: cls.B64, 128: cls.B128}.get(value) if isinstance(value, int) else None
-
-
-class _HasBits(Protocol):
-    @property
-    def bits(self) -> int: ...
-
-
-ElementType: TypeAlias = int | str | _HasBits
-"""A bit count, the name of a dtype, or a dtype with `bits`."""
-
-
-def element_bits(dtype: ElementType) -> int:
-    """The bits of an element: a power of two up to 128 (LayoutError)."""
-    bits = _named_bits(dtype) if isinstance(dtype, str) else as_int(getattr(dtype, "bits", dtype), f"dtype {dtype!r}")
-    if bits < 1 or bits > UNIT_BITS or bits & (bits - 1):
-        raise LayoutError(f"dtype {dtype!r}: elements of {bits} bits do not fill 16-byte units")
-    return bits
 
 
 def mma_atom_shape(dtype: ElementType, mode: SwizzleMode | int) -> tuple[int, int]:
@@ -120,13 +99,3 @@ def _swizzled(tile: TileLayout, dtype: ElementType, mode: SwizzleMode) -> Layout
         return tile
     together = (UNIT_BITS // element_bits(dtype)).bit_length() - 1
     return ComposeLayout(together, mode.value, 3, tile)
-
-
-def _named_bits(name: str) -> int:
-    if name == "bool":
-        return 8
-    match = re.match(r"(?:u?int|b?float|tf)(\d+)(?:_\w+)?$", name)
-    if match is None:
-        raise LayoutError(f"dtype {name!r} is not a known element type")
-    # tf32 is stored in 32 bits, and every other name says its width.
-    return int(match.group(1))

@@ -25,6 +25,7 @@ from warpjit.layout.inverse import inverse_iters, no_inverse
 from warpjit.layout.iters import Iter, Iters, Shape, as_shape, cut, fuse, regroup, size_of
 from warpjit.layout.notation import Spec, row_major, spec_text
 from warpjit.layout.packing import divided, divided_offset, is_packable, multiplied, packed_shard, unpacked_shard
+from warpjit.layout.picture import draw_layout, layout_html
 from warpjit.layout.recovery import composed, is_index
 from warpjit.layout.scopes import ill_formed, scope_of
 
@@ -344,6 +345,9 @@ class TileLayout:
         if fuse(self.replica) or self.offset_terms or not fill_box(self.shard, box):
             raise no_inverse(self, box)
         return self._of(inverse_iters(self.shard, box))
+
+    draw = draw_layout
+    _repr_html_ = layout_html
 
     def _own_shape(self, shape: Sequence[int]) -> Shape:
         sizes = as_shape(shape, "shape")

@@ -1,0 +1,94 @@
+"""Pictures of an instruction's operands: which lane and register hold each element, or which lane addresses a row.
+
+How pictures are written is in `layout.picture`.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warpjit.errors import InstructionError, LayoutError
+from warpjit.layout.picture import Picture, picture
+from warpjit.layout.picture_parts import Box, Panel, quad_shade
+
+if TYPE_CHECKING:
+    from warpjit.isa.row import Operand, Row
+
+
+def draw_operand(self: Row, operand: str, *, color: str = "lane") -> Picture:
+    """A picture of an operand: its `svg()`, its `text()`, `save(path)`, and in a notebook the picture itself.
+
+    operand  a fragment, in elements of its own type; or the address of a tile's rows
+    color    "lane" or "register"
+
+    Labels: T lane, R register. Boxes hold the elements of one register.
+    Raises InstructionError: no such operand, one that is not spread over lanes, another colour.
+    """
+    found = self.operand(operand)
+    if found.layout is None:
+        raise InstructionError(
+            f"{self.text}: operand {operand} is of kind {found.kind.value}: there is nothing to draw, for it is not "
+            "spread over lanes"
+        )
+    if found.registers == 0:
+        return _addresses(self, found)
+    assert found.dtype is not None
+    packed = found.packed
+    *outer, last = found.shape
+    try:
+        return picture(
+            found.layout.unpack(packed),
+            (*outer, last * packed),
+            bits=found.dtype.bits // packed,
+            register_bits=found.dtype.bits,
+            color=color,
+            title=self.text,
+            about=describe(found),
+            axes=found.axes,
+        )
+    except LayoutError as error:
+        raise InstructionError(f"{self.text}: operand {operand}: {error}") from None
+
+
+def drawn_operands(row: Row) -> list[str]:
+    """The operands that there are pictures of; those of equal layout and type once (C is as D)."""
+    seen: dict[object, str] = {}
+    for operand in row.operands:
+        if operand.layout is not None:
+            seen.setdefault((operand.layout, operand.shape, operand.dtype, operand.element), operand.name)
+    return list(seen.values())
+
+
+def row_html(self: Row) -> str:
+    """What a notebook shows of an instruction: pictures of its operands."""
+    pictures = "".join(draw_operand(self, name)._repr_html_() for name in drawn_operands(self))
+    return f"<code>{self!r}</code>{pictures}"
+
+
+def describe(operand: Operand) -> str:
+    """An operand in a line: "A: 16 x 16 float16, 4 registers a lane"."""
+    *outer, last = operand.shape
+    shape = " x ".join(map(str, (*outer, last * operand.packed)))
+    registers = f"{operand.registers} register{'s' if operand.registers > 1 else ''} a lane"
+    return f"{operand.name}: {shape} {operand.element or operand.dtype}, {registers}"
+
+
+def _addresses(row: Row, operand: Operand) -> Picture:
+    """A box for each row of the tile: the lane that gives its address."""
+    assert operand.layout is not None
+    *outer, rows, _ = operand.shape
+    lanes = operand.layout.enumerate((*outer, rows)).get("laneid", np.zeros((*outer, rows), np.int64))
+    shades = quad_shade(lanes)
+    panels = []
+    for where in product(*(range(size) for size in outer)):
+        boxes = tuple(
+            Box(line, 0, operand.bytes, (f"T{lane}",), str(lane), shade, f"row {line}: lane {lane}")
+            for line, (lane, shade) in enumerate(zip(lanes[where].tolist(), shades[where].tolist(), strict=True))
+        )
+        title = ", ".join(f"{name} {index}" for name, index in zip(operand.axes, where, strict=False))
+        panels.append(Panel(title, rows, operand.bytes, boxes))
+    about = f"{operand.name}: T, the lane that gives the address of a row of {operand.bytes} bytes; columns: bytes"
+    return Picture(row.text, (about,), tuple(panels))
