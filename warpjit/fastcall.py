@@ -95,7 +95,6 @@ class Template:
     folded      computes what depends on sizes and strides
     constants   the positions of the parameters that are constants with a value
     defaults    the positions, among the runtime arguments, of numbers that were not passed
-    tensors     of the tensors
     """
 
     text: str
@@ -103,7 +102,6 @@ class Template:
     folded: Planned
     constants: tuple[int, ...]
     defaults: tuple[int, ...]
-    tensors: tuple[int, ...]
 
 
 # ---- from a call to its function ------------------------------------------------------------------------------
@@ -408,7 +406,6 @@ class _Composer:
 
     def _made(self, body: Sequence[str]) -> Template:
         defaults = [i for i, leaf in enumerate(self.leaves) if leaf.text is None]
-        tensors = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf.kind, TensorKind)]
         count = range(len(self.constants))
         told = [
             *(f"s{index}" for index in range(len(self.folded))),
@@ -426,7 +423,7 @@ class _Composer:
         text = "\n".join(lines) + "\n"
         make = run_text(text, self.names)["make"]
         folded = compile_plan(list(self.folded.values()))
-        return Template(text, make, folded, tuple(self.constants), tuple(defaults), tuple(tensors))
+        return Template(text, make, folded, tuple(self.constants), tuple(defaults))
 
 
 def run_text(text: str, names: Mapping[str, Any]) -> dict[str, Any]:
