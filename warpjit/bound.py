@@ -69,14 +69,14 @@ class Bound:
         if checking is None or plain is None:
             calls(self, self._slow)
             return
-        told, guard = fixed(checking, ready, slots), guards.guard(tensors_of(self.args))
-        launch = plain.make(guards.always, told)
+        told, tensors = fixed(checking, ready, slots), tensors_of(self.args)
+        launch = plain.make(guards.for_known(tensors), told)
 
         def again() -> None:
             if not launch(*self.args):
                 self._slow()
 
-        calls(self, checking.make(guard, told, again, self._slow))
+        calls(self, checking.make(guards.guard(tensors), told, again, self._slow))
 
     def _slow(self, *args: Any) -> None:
         """The call with everything checked. ArgumentError: an argument is not of the kind that was bound."""

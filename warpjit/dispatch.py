@@ -134,7 +134,7 @@ class Dispatch:
         old = self.table.get(key)
         if old is not None:
             self._set_recent([], old)
-        self.table[key] = Known(written, told, written.make(guards.always, told))
+        self.table[key] = Known(written, told, written.make(guards.for_known(tensors_of(values)), told))
 
     def _remember(self, known: Known, values: Values) -> None:
         """Put a launch among the recent ones. If it stands there, its guard could not tell: it gets a new one."""

@@ -9,7 +9,8 @@ import torch
 from call_kernels import double, fill, rows
 from conftest import Launches
 
-from warpjit import ArgumentError, T, warpjit
+from warpjit import ArgumentError, T, arguments, warpjit
+from warpjit.arguments import Place
 
 M = T.dynamic("M")
 OFFSET = 10
@@ -183,3 +184,19 @@ def test_a_bound_tensors_new_memory_is_seen(launches: Launches) -> None:
     mine.data = other
     line = launches.of(bound)[0][0]
     assert f": {other.data_ptr().to_bytes(8, 'little').hex()} " in line
+
+
+def test_without_tensors_another_current_device_is_refused(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    @warpjit
+    def idle(n):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+
+    launches.expect(idle, 1)
+    bound = idle.bind(1)
+    assert launches.of(bound) == launches.of(lambda: bound(1)) != ([], 0)
+    monkeypatch.setattr(arguments, "current_device", lambda: 1)
+    monkeypatch.setattr(arguments, "place_of", lambda specialization, runtime: Place("cuda", 1))
+    for call in (bound, lambda: bound(1)):
+        with pytest.raises(ArgumentError, match="on cuda:0, as was bound, but they are on cuda:1"):
+            call()
+    assert launches.lines == []

@@ -15,7 +15,8 @@ from call_kernels import CudaTensor
 from conftest import Launches
 from driver_stand_in import Fake
 
-from warpjit import ArgumentError, T, dispatch, guards, warpjit
+from warpjit import ArgumentError, T, arguments, dispatch, guards, warpjit
+from warpjit.arguments import Place
 
 M = T.dynamic("M")
 SCALE = 3
@@ -315,6 +316,26 @@ def test_one_tensor_in_two_places(launching: Launches) -> None:
     both, slow = launching.of(lambda: kernel(x, x, 5))
     assert slow == 0 and both[0].split()[-3] == both[0].split()[-2]
     assert "_missed" not in called(lambda: kernel(x, x, 5))[0]
+
+
+def test_without_tensors_a_launch_follows_the_current_device(
+    launches: Launches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = [0]
+    monkeypatch.setattr(arguments, "current_device", lambda: current[0])
+    monkeypatch.setattr(arguments, "place_of", lambda specialization, runtime: Place("cuda", current[0]))
+
+    @warpjit
+    def idle(n):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+
+    launches.expect(idle, 1)
+    for device in (0, 1, 0):
+        current[0] = device
+        for _ in range(3):  # by the slow path, by the table, by a guard
+            (line,) = launches.of(lambda: idle(1))[0]
+            assert f"stream {0x70 + device:#x}" in line
+        assert launches.of(lambda: idle(1))[1] == 0
 
 
 def test_threads_do_not_mix_their_arguments(launching: Launches) -> None:
