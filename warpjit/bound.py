@@ -6,6 +6,7 @@ written is `fastcall`'s.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,32 +52,43 @@ class Bound:
         self.args, self._rest = _split(signature, len(args), named, values)
         if isinstance(prepared, Ready) and self.args:
             self._write(prepared, len(values))
-        else:
-            calls(self, self._slow)
 
     def __repr__(self) -> str:
         return f"<{self.kernel!r} bound on {self.place}>"
 
     def __call__(self, *args: Any) -> None:
-        """Run on these arguments, or on those that were bound. (The object's own class has a written function.)"""
+        """Run on these arguments, or on those that were bound. (A launch has a written function in place of this.)"""
         self._slow(*args)
 
     def _write(self, ready: Ready, parameters: int) -> None:
+        """Make the object's call a written function.
+
+        It does not hold the object: a class holds its functions, and is there until the garbage collector comes, which
+        nothing calls when memory on the device runs out.
+        """
         names = [f"p{index}" for index in range(len(self.args))]
         slots = [Slot(name, value) for name, value in zip(names, self.args, strict=True)]
         slots += [Slot(None, None)] * (parameters - len(slots))
         checking, plain = template(ready, slots, names, BOUND), template(ready, slots, names, CALL)
         if checking is None or plain is None:
-            calls(self, self._slow)
             return
         told, tensors = fixed(checking, ready, slots), tensors_of(self.args)
         launch = plain.make(guards.for_known(tensors), told)
 
-        def again() -> None:
-            if not launch(*self.args):
-                self._slow()
+        this = weakref.ref(self)
 
-        calls(self, checking.make(guards.guard(tensors), told, again, self._slow))
+        def other(*args: Any) -> None:
+            owner = this()
+            if owner is None:
+                raise ArgumentError("expected what kernel.bind gave to be called, but only its __call__ was kept")
+            owner._slow(*args)
+
+        def again() -> None:
+            owner = this()
+            if owner is None or not launch(*owner.args):
+                other()
+
+        calls(self, checking.make(guards.guard(tensors), told, again, other))
 
     def _slow(self, *args: Any) -> None:
         """The call with everything checked. ArgumentError: an argument is not of the kind that was bound."""

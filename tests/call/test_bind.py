@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -184,6 +186,36 @@ def test_a_bound_tensors_new_memory_is_seen(launches: Launches) -> None:
     mine.data = other
     line = launches.of(bound)[0][0]
     assert f": {other.data_ptr().to_bytes(8, 'little').hex()} " in line
+
+
+@pytest.mark.parametrize("taken", ["simulated", "launched"])
+def test_no_tensor_outlives_what_was_bound(request: pytest.FixtureRequest, taken: str) -> None:
+    """Without the garbage collector, which does not run when the device's memory is full."""
+    kernel, mine = fresh(), i32(32)
+    if taken == "launched":
+        request.getfixturevalue("launches").expect(kernel, mine, out, 5)
+    gc.collect()
+    gc.disable()
+    try:
+        bound, seen = kernel.bind(mine, out, 5), weakref.ref(mine)
+        bound()
+        bound(mine, out, 6)
+        del mine
+        assert seen() is not None
+        bound()
+        del bound
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
+def test_the_call_alone_is_refused(launches: Launches) -> None:
+    kernel = fresh()
+    launches.expect(kernel, x, out, 5)
+    call = kernel.bind(x, out, 5).__call__
+    with pytest.raises(ArgumentError, match="but only its __call__ was kept"):
+        call()
+    assert launches.lines == []
 
 
 def test_without_tensors_another_current_device_is_refused(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
