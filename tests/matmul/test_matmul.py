@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from products import assert_product, operand, poisoned
 
 from warpjit import ArgumentError, T
+from warpjit.kernels import matmul as products
 from warpjit.kernels.gemm import Case, Tile, gemm
 from warpjit.kernels.matmul import CHOICES, default_tile, matmul
 
@@ -208,6 +210,23 @@ def test_the_choice_of_tiles() -> None:
         assert default_tile(m, n, 1, False, 132, ada).warp_n == 32
 
 
+def test_the_choice_follows_the_target_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = torch.zeros(4096, 4096).half()
+    chosen: list[Tile] = []
+
+    def noted(case: Case) -> Any:
+        chosen.append(case.tile)
+        return lambda *args, epilogue: None
+
+    monkeypatch.setattr(products, "gemm", noted)
+    monkeypatch.setattr(products, "_plan", functools.lru_cache(products._plan.__wrapped__))
+    for target in ("sm_90a", "sm_89"):
+        monkeypatch.setenv("WARPJIT_TARGET", target)
+        matmul(a, a)
+    large, small = chosen
+    assert large.shared_bytes > 99 * 1024 >= small.shared_bytes
+
+
 def test_tiles_that_make_no_sense() -> None:
     with pytest.raises(ArgumentError, match="expected m and n that the warps' parts divide"):
         Tile(32, 32, 32, 16, 24, 3)
@@ -222,7 +241,7 @@ def refusal(*args: Any, **how: Any) -> str:
 
 
 def test_refusals() -> None:
-    a, b = torch.zeros(4, 8).half(), torch.zeros(8, 2).half()
+    a, b, out = torch.zeros(4, 8).half(), torch.zeros(8, 2).half(), torch.zeros(4, 2)
     assert refusal(a.float(), b) == (
         "a: expected a tensor of 2 or 3 axes of float16 or bfloat16 but got shape (4, 8) of torch.float32"
     )
@@ -237,5 +256,13 @@ def test_refusals() -> None:
     assert refusal(a, b, out=torch.zeros(2, 4).half()) == (
         "out: expected a tensor of shape (4, 2) with contiguous rows, of float16, bfloat16 or float32, but got shape "
         "(2, 4), strides (4, 1) of torch.float16"
+    )
+    assert refusal(a.to_sparse(), b).startswith("a: expected a dense tensor in memory, but ")
+    assert refusal(a, b, tile=(32, 32)) == "tile: expected a Tile or None but got (32, 32)"
+    assert refusal(a, b, epilogue=residual, operands=out) == (
+        "operands: expected a tuple, (x,) for one operand, but got a Tensor"
+    )
+    assert refusal(a.expand(3, 4, 8), b, epilogue=residual, operands=(1, torch.zeros(2, 4, 2))) == (
+        "operands[1]: expected 3 matrices, one for each batch, but got 2"
     )
     assert refusal(a, b, operands=(1.0,)) == "matmul: operands are arguments of an epilogue, but there is none"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from warpjit.cuda.driver import present_target
 from warpjit.errors import ArgumentError
+from warpjit.isa.target import Target
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.gemm import Case, Tile, gemm
 
@@ -58,7 +59,8 @@ def matmul(
               It must not overlap a or b
     epilogue  a function (value, row, column, *operands) in the language, inlined: what it returns is stored in place
               of the float32 sum. It may be called for existing elements only
-    operands  its further arguments: tensors (one with a leading batch is passed as the matrix of the batch), numbers
+    operands  a tuple of its further arguments: numbers and tensors. Of a batched product, one of 3 axes holds a matrix
+              for each batch, which is what the epilogue gets. The kernel is compiled for their shapes
     tile      the tiles to use; None: a choice by the shape
 
     Any sizes; sizes and rows that are multiples of 16 bytes are fastest. No gradient is recorded.
@@ -66,15 +68,17 @@ def matmul(
     """
     import torch  # noqa: PLC0415  heavy
 
+    if not isinstance(operands, tuple):
+        raise ArgumentError(f"operands: expected a tuple, (x,) for one operand, but got a {type(operands).__name__}")
     if operands and epilogue is None:
         raise ArgumentError("matmul: operands are arguments of an epilogue, but there is none")
     left, right = Facts.of("a", a), Facts.of("b", b)
     if out is None:
         out = torch.empty(_shape(left, right), dtype=a.dtype, device=a.device)
-    plan = _plan(
-        left, right, Facts.of("out", out), tuple(getattr(each, "ndim", 0) for each in operands), tile, a.device
-    )
-    plan.kernel(plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, tuple(operands), epilogue=epilogue)
+    leads = tuple([each.shape[0] if getattr(each, "ndim", 0) == 3 else None for each in operands])
+    place = a.device if a.is_cuda else cpu_target()
+    plan = _plan(left, right, Facts.of("out", out), leads, tile, place)
+    plan.kernel(plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, operands, epilogue=epilogue)
     return out
 
 
@@ -89,10 +93,13 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, name: str, x: Any) -> Facts:
-        """ArgumentError: no tensor."""
+        """ArgumentError: no tensor, or none in memory."""
         if not hasattr(x, "data_ptr"):
             raise ArgumentError(f"{name}: expected a tensor but got {x!r}")
-        return cls(x.dtype, x.shape, x.stride(), x.element_size(), x.data_ptr() % 16 == 0)
+        try:
+            return cls(x.dtype, x.shape, x.stride(), x.element_size(), x.data_ptr() % 16 == 0)
+        except RuntimeError as error:
+            raise ArgumentError(f"{name}: expected a dense tensor in memory, but {error}") from None
 
     @property
     def transposed(self) -> Facts:
@@ -176,8 +183,10 @@ def _shape(a: Facts, b: Facts) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(a: Facts, b: Facts, out: Facts, axes: tuple[int, ...], tile: Tile | None, device: Any) -> Plan:
-    """`axes`: how many the operands of the epilogue have."""
+def _plan(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: Tile | None, place: Any) -> Plan:
+    """`leads`: of the operands of the epilogue with 3 axes, the first. `place`: a CUDA device, or the CPU's target."""
+    if not isinstance(tile, Tile | None):
+        raise ArgumentError(f"tile: expected a Tile or None but got {tile!r}")
     shape = _shape(a, b)
     (*batch, m, n), k = shape, a.shape[-1]
     if str(out.dtype) not in RESULTS or tuple(out.shape) != shape or (n > 1 and out.strides[-1] != 1):
@@ -185,15 +194,18 @@ def _plan(a: Facts, b: Facts, out: Facts, axes: tuple[int, ...], tile: Tile | No
             f"out: expected a tensor of shape {shape} with contiguous rows, of float16, bfloat16 or float32, "
             f"but got shape {tuple(out.shape)}, strides {tuple(out.strides)} of {out.dtype}"
         )
+    for position, lead in enumerate(leads):
+        if batch and lead not in (None, *batch):
+            raise ArgumentError(
+                f"operands[{position}]: expected {batch[0]} matrices, one for each batch, but got {lead}"
+            )
     left = Stored.best(a.expanded(tuple(batch)))
     right = Stored.best(b.transposed.expanded(tuple(batch)))
     widths = left.facts.width, right.facts.width, out.width
-    chosen = tile or default_tile(
-        m, n, math.prod(batch), widths[:2] == WIDEST, *_limits(device.type, device.index or 0)
-    )
+    chosen = tile or default_tile(m, n, math.prod(batch), widths[:2] == WIDEST, *_limits(place))
     rows = (left.turned, True, not (left.turned and right.turned))
     turned = (left.turned, right.turned)
-    each_batch = tuple(bool(batch) and count == 3 for count in axes)
+    each_batch = tuple(bool(batch) and lead is not None for lead in leads)
     case = Case(chosen, _multiples((m, n, k), chosen, rows), turned, widths, bool(batch), each_batch)
     return Plan(gemm(case), shape, left, right)
 
@@ -207,15 +219,14 @@ def _multiples(size: tuple[int, ...], tile: Tile, rows: tuple[bool, ...]) -> tup
     return m, n, k
 
 
-@functools.cache
-def _limits(kind: str, index: int) -> tuple[int, int]:
-    """(multiprocessors, shared bytes of a CTA) of what the kernel will run on."""
-    if kind != "cuda":
-        return MULTIPROCESSORS, cpu_target().max_shared
+def _limits(place: Any) -> tuple[int, int]:
+    """(multiprocessors, shared bytes of a CTA) of what the kernel will run on: a CUDA device, or the CPU's target."""
+    if isinstance(place, Target):
+        return MULTIPROCESSORS, place.max_shared
     import torch  # noqa: PLC0415  heavy
 
-    target = present_target(index) or cpu_target()
-    return int(torch.cuda.get_device_properties(index).multi_processor_count), target.max_shared
+    target = present_target(place.index) or cpu_target()
+    return int(torch.cuda.get_device_properties(place).multi_processor_count), target.max_shared
 
 
 def default_tile(m: int, n: int, batch: int, aligned: bool, multiprocessors: int, shared: int) -> Tile:
