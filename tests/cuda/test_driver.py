@@ -109,10 +109,15 @@ def test_an_error_of_an_earlier_kernel_is_called_that(fake: Fake) -> None:
         prepared.launch((1, 1, 1), 0, ())
 
 
-def test_cuinit_in_a_forked_child_names_the_cause(fake: Fake) -> None:
+def test_errors_in_a_forked_child_name_the_cause(fake: Fake) -> None:
+    """The first call of the driver there, or the launch of a kernel that its parent had loaded."""
+    prepared = fake.kernel().prepare([], (32, 1, 1))
     fake.fail("cuInit", 3)
     with pytest.raises(DriverError, match="does not survive a fork"):
         Driver(str(fake.path))
+    fake.fail("cuLaunchKernelEx", 3)
+    with pytest.raises(DriverError, match="does not survive a fork"):
+        prepared.launch((1, 1, 1), 0, ())
 
 
 def test_a_missing_function_and_an_unloadable_cubin_are_errors(fake: Fake) -> None:

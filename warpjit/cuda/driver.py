@@ -49,15 +49,14 @@ class DriverError(LaunchError):
     """A driver call that failed: `call` is its name, `code` its CUresult, `name` e.g. "CUDA_ERROR_INVALID_VALUE"."""
 
     def __init__(self, call: str, code: int, name: str, text: str) -> None:
-        hint = _hint(call, code)
-        super().__init__(f"{call} failed with {name} ({code}): {text}{hint}")
+        super().__init__(f"{call} failed with {name} ({code}): {text}{_hint(code)}")
         self.call, self.code, self.name = call, code, name
 
 
-def _hint(call: str, code: int) -> str:
+def _hint(code: int) -> str:
     if code in _FROM_EARLIER:
         return "; a kernel that ran before did this, and this process can no longer use the device"
-    if call == "cuInit" and code == _NOT_INITIALIZED:
+    if code == _NOT_INITIALIZED:
         return "; CUDA does not survive a fork: start the process with 'spawn', or fork before the first use of the GPU"
     return ""
 
@@ -303,5 +302,5 @@ def present_target(device: int = 0) -> Target | None:
         return None
 
 
-# A child of a fork must not use its parent's handles; its own cuInit then says what is wrong.
+# A child of a fork must not use its parent's handles; its own cuInit, or the first launch that is known, says so.
 os.register_at_fork(after_in_child=_shared.clear)
