@@ -251,6 +251,7 @@ BAD_NUMBERS = [
     (fill, torch.tensor(1.0), "value: expected a number (float32) but got a tensor: pass .item() of it"),
     (fill, None, "value: expected a number (float32) but got None"),
     (fill, 3.4028235677973366e38, "value: 3.4028235677973366e+38 is too large for float32"),
+    (fill, 10**309, f"value: {10**309} is too large for float32"),
 ]
 
 

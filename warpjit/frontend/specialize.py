@@ -348,8 +348,16 @@ def check_scalar(name: str, value: Any, dtype: DType) -> None:
         _check_integer(name, value, dtype)
     elif not hasattr(value, "__float__"):
         raise ArgumentError(f"{name}: expected a number ({dtype}) but got {value!r}")
-    elif LARGEST.get(dtype.name, math.inf) <= abs(float(value)) < math.inf:
+    elif _is_too_large(value, dtype):
         raise ArgumentError(f"{name}: {value!r} is too large for {dtype}")
+
+
+def _is_too_large(value: Any, dtype: DType) -> bool:
+    """Whether a finite number would become an infinity."""
+    try:
+        return LARGEST.get(dtype.name, math.inf) <= abs(float(value)) < math.inf
+    except OverflowError:  # an integer that no float holds
+        return True
 
 
 def _check_integer(name: str, value: Any, dtype: DType) -> None:
