@@ -173,13 +173,15 @@ def _instructions() -> Iterator[str]:
             sections.setdefault(row.section, []).append(row)
     yield (
         "### The table\n\nOperands with `?` may be left out; D, A, B, C of `mma`, and fragments, are local tensors. "
-        '"tile" marks what `T.cuda.tile.apply` takes. Each heading is a section of the PTX manual.\n'
+        '"tile" marks what `T.cuda.tile.apply` takes; "unverified" what was never compared with a device, and is legal '
+        "only in a kernel with `@warpjit(unverified=True)`. Each heading is a section of the PTX manual.\n"
     )
     for section, rows in sections.items():
         yield f"#### {section}\n\n| instruction | operands | executed by | targets |\n| --- | --- | --- | --- |"
         for row in rows:
             tile = ", tile" if row.tile else ""
-            notes = f"; {row.notes}" if row.notes else ""
+            said = ([row.notes] if row.notes else []) + ["unverified"] * row.unverified
+            notes = "".join(f"; {each}" for each in said)
             yield f"| `{row.text}` | {_call(row)} | {row.participants.value}{tile} | {row.needs.text}{notes} |"
         yield ""
     yield (

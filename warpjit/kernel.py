@@ -41,12 +41,14 @@ VARIANTS = 8
 class Options:
     """What `@warpjit(...)` takes.
 
-    contract  a product and a sum may become one fused operation (nvcc's default)
-    strict    a stack frame or spilled registers are an error
+    contract    a product and a sum may become one fused operation (nvcc's default)
+    strict      a stack frame or spilled registers are an error
+    unverified  instructions that were never compared with a device are allowed
     """
 
     contract: bool = True
     strict: bool = False
+    unverified: bool = False
 
 
 class Kernel:
@@ -156,7 +158,7 @@ class Kernel:
             known = self._programs.get((specialization, target), ())
             program = still_true(known)
             if program is None:
-                settings = Settings(target, self.options.contract, self.options.strict)
+                settings = Settings(target, self.options.contract, self.options.strict, self.options.unverified)
                 traced = trace(self.function_source, self.function, specialization, settings)
                 verify(traced.kernel, target)
                 kernel = prune(traced.kernel)

@@ -14,7 +14,7 @@ from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Asm, Cxx, Kind, Operand, Row
 from warpjit.isa.scalar_text import C_TYPES
 
-_HOLE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+_HOLE = re.compile(r"\{\{|\}\}|\{(\w+(?:\[\d+\])?)\}")
 
 
 def c_type(dtype: DType) -> str:
@@ -124,6 +124,7 @@ def _asm(
         numbers = [f"%{number + index}" for index in range(_count(operand))]
         number += len(numbers)
         names[operand.name] = "{" + ", ".join(numbers) + "}" if operand.kind is Kind.FRAGMENT else numbers[0]
+        names.update((f"{operand.name}[{index}]", each) for index, each in enumerate(numbers))
     clobber = ' : "memory"' if row.memory else ""
     text = _fill(code.text, names)
     return f'asm {"volatile" if row.memory else ""}("{text}" : {", ".join(outputs)} : {", ".join(inputs)}{clobber});'

@@ -68,7 +68,9 @@ def test_what_is_missing_is_said() -> None:
 
 
 def test_an_unknown_name_has_near_ones() -> None:
-    assert refusal("ldmatri.sync") == "there is no instruction 'ldmatri'; did you mean ldmatrix or stmatrix?"
+    assert (
+        refusal("ldmatri.sync") == "there is no instruction 'ldmatri'; did you mean ldmatrix or stmatrix or movmatrix?"
+    )
     assert refusal("zzzzzz") == "there is no instruction 'zzzzzz'"
 
 

@@ -67,6 +67,7 @@ def trace(
         loc=source.loc(),
         contract=settings.contract,
         strict=settings.strict,
+        unverified=settings.unverified,
     )
     return Traced(kernel, tuple(captures.values()))
 

@@ -45,6 +45,7 @@ class Settings:
     target: Target
     contract: bool = True
     strict: bool = False
+    unverified: bool = False
 
 
 @dataclass

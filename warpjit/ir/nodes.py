@@ -303,3 +303,4 @@ class Kernel:
     loc: Loc = field(default=NOWHERE, compare=False)
     contract: bool = True
     strict: bool = False
+    unverified: bool = False

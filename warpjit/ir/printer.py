@@ -46,6 +46,7 @@ def show(kernel: Kernel, facts: bool = False) -> str:
     limits = [("max_registers", launch.max_registers), ("min_blocks_per_sm", launch.min_blocks_per_sm)]
     extra = [f"{name}={value}" for name, value in limits if value is not None]
     extra += ["contract=False"] * (not kernel.contract) + ["strict=True"] * kernel.strict
+    extra += ["unverified=True"] * kernel.unverified
     if launch.cluster != (1, 1, 1):
         extra.insert(0, f"cluster={launch.cluster}")
     grid = ", ".join(show_expression(each) for each in launch.grid)

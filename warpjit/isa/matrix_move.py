@@ -1,11 +1,14 @@
-"""ldmatrix and stmatrix: 8 x 8 matrices of 16-bit elements between shared memory and fragments.
+"""ldmatrix, stmatrix and movmatrix: 8 x 8 matrices of 16-bit elements in shared memory and fragments.
 
 Both sides are (num, 8, 4): matrix, row, 32-bit word of the row. Word (mat, row, word) is register `mat` of lane
 4 * row + word; with .trans each matrix is transposed between memory and registers. The 16 bytes of row (mat, row) lie
 at the address that lane 8 * mat + row gives; lanes beyond repeat the addresses of those before (PTX manual, sections
 "Warp Level Matrix Load Instruction: ldmatrix" and "Warp Level Matrix Store Instruction: stmatrix").
 
-Left out: 8-bit elements and the shapes that only newer targets have.
+movmatrix transposes one such matrix in place: its word (row, word) is the register of lane 4 * row + word (section "Warp
+Level Matrix Transpose Instruction: movmatrix").
+
+Left out: 8-bit elements and the shapes that only newer targets have, which are in `matrix_move_bytes`.
 """
 
 from __future__ import annotations
@@ -108,10 +111,40 @@ def _store_row(num: int, trans: str, space: str) -> Row:
     )
 
 
-ROWS: tuple[Row, ...] = tuple(
-    make(num, trans, space)
-    for make in (_load_row, _store_row)
-    for num in NUMS
-    for trans in ("", ".trans")
-    for space in ("shared", "shared::cta")
+def _turned(registers: Array) -> Array:
+    """Registers (*batch, 32, 1) of a matrix to those of its transpose."""
+    matrices = registers.reshape(*registers.shape[:-2], 8, 4)
+    return _transposed(matrices).reshape(registers.shape)
+
+
+def _turn_row() -> Row:
+    layout = TileLayout(S[(8, 4) : (4 @ laneid, 1 @ laneid)])
+    text = "movmatrix.sync.aligned.m8n8.trans.b16"
+
+    def matrix(name: str, mode: Mode) -> Operand:
+        return Operand(name, Kind.FRAGMENT, mode, dtype=uint32, shape=(8, 4), layout=layout, element=uint16)
+
+    return Row(
+        text=text,
+        operands=(matrix("d", Mode.WRITE), matrix("a", Mode.READ)),
+        code=Asm(f"{text} {{d[0]}}, {{a[0]}};"),
+        meaning=_turned,
+        needs=since(75),
+        participants=Participants.WARP,
+        pure=True,
+        moves=True,
+        tile=True,
+        section="Warp Level Matrix Transpose Instruction: movmatrix",
+    )
+
+
+ROWS: tuple[Row, ...] = (
+    *(
+        make(num, trans, space)
+        for make in (_load_row, _store_row)
+        for num in NUMS
+        for trans in ("", ".trans")
+        for space in ("shared", "shared::cta")
+    ),
+    _turn_row(),
 )

@@ -15,6 +15,12 @@ def since(arch: int) -> Needs:
     return Needs(f"sm_{arch} or later", lambda target: target.at_least(arch))
 
 
-def only(arch: int) -> Needs:
-    """What the suffix `a` unlocks on `arch` alone, e.g. 90 for "sm_90a"."""
-    return Needs(f"sm_{arch}a", lambda target: target.specific(arch))
+def only(*archs: int) -> Needs:
+    """What the suffix `a` unlocks on these architectures alone, e.g. 90 for "sm_90a"."""
+    return Needs(" or ".join(f"sm_{arch}a" for arch in archs), lambda target: target.specific(*archs))
+
+
+def families(*archs: int) -> Needs:
+    """What the suffixes `f` and `a` unlock in the families that begin with `archs`, e.g. 120 for "sm_120f or later"."""
+    names = " or ".join(f"sm_{arch}f" for arch in archs)
+    return Needs(f"{names}, or later in the family", lambda target: target.in_family(*archs))

@@ -234,6 +234,7 @@ class Row:
                   the array of the writing one (a tuple of arrays, in order, if several write; an optional operand
                   that is left out is None). Shapes: scalars (*batch, 32); fragments (*batch, 32, registers);
                   addresses uint8 (*batch, 32, bytes); barriers uint64 (*batch, 32). None: no data.
+                  InstructionError: the manual leaves open what these values give.
     effect        what it does to synchronisation
     memory        touches memory or synchronises: its asm is volatile with a "memory" clobber
     pure          no effect but its result: unused results may be dropped, equal ones shared
@@ -242,6 +243,7 @@ class Row:
     tile          may be used through `T.cuda.tile.apply`
     section       where the manual describes it
     notes         what a user should know ("emulated on sm_90")
+    unverified    what the row says was never compared with a device: only a kernel that allows it may use it
     """
 
     text: str
@@ -259,6 +261,7 @@ class Row:
     tile: bool = False
     section: str = ""
     notes: str = ""
+    unverified: bool = False
 
     def __post_init__(self) -> None:
         for problem in self._problems():

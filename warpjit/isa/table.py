@@ -17,6 +17,7 @@ from warpjit.isa import (
     async_copy,
     barriers,
     matrix_move,
+    matrix_move_bytes,
     memory,
     mma_double,
     mma_floats,
@@ -29,7 +30,7 @@ from warpjit.isa import (
 from warpjit.isa.row import Row
 
 _FILES = (
-    *(scalar, scalar_math, memory, wide_memory, matrix_move),
+    *(scalar, scalar_math, memory, wide_memory, matrix_move, matrix_move_bytes),
     *(mma_floats, mma_double, mma_fp8, mma_integers),
     *(async_copy, barriers),
 )

@@ -31,6 +31,15 @@ def _target_has_it(op: Op, row: Row, kernel: Kernel, target: Target) -> str | No
     return None
 
 
+def _verified(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+    if not row.unverified or kernel.unverified:
+        return None
+    return (
+        f"{row.text} is unverified: what is said of it was never compared with a device; expected "
+        "@warpjit(unverified=True), which allows such instructions"
+    )
+
+
 def _together(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
     """Collectives need control flow that their participants share (PTX manual: the `.aligned` forms, `bar.sync`)."""
     if isinstance(row.effect, Special):
@@ -110,7 +119,7 @@ def _cluster(kernel: Kernel, target: Target) -> str | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (_target_has_it, _together, _full_warps, _barrier_number)
+RULES: tuple[Rule, ...] = (_target_has_it, _verified, _together, _full_warps, _barrier_number)
 
 
 def operations(nodes: tuple[Node, ...]) -> Iterator[Op]:

@@ -1623,49 +1623,52 @@ class _Ldmatrix5(Instruction):
 class _Stmatrix6(Instruction):
     def __call__(self, dst: Pointer, a: Tensor[Any]) -> None: ...
 
-class _Mma7(Instruction):
+class _Movmatrix7(Instruction):
+    def __call__(self, d: Tensor[Any], a: Tensor[Any]) -> None: ...
+
+class _Mma8(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
 
-class _Cp8(Instruction):
+class _Cp9(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp9(Instruction):
+class _Cp10(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp10(Instruction):
+class _Cp11(Instruction):
     def __call__(self, *, pred: Number | None = None) -> None: ...
 
-class _Cp11(Instruction):
+class _Cp12(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
-class _Cp12(Instruction):
+class _Cp13(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar13(Instruction):
+class _Bar14(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar14(Instruction):
+class _Bar15(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier15(Instruction):
+class _Mbarrier16(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier16(Instruction):
+class _Mbarrier17(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier17(Instruction):
+class _Mbarrier18(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier18(Instruction):
+class _Mbarrier19(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier19(Instruction):
+class _Mbarrier20(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait20(Instruction):
+class _MbarrierWait21(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect21(Instruction):
+class _Elect22(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -1743,6 +1746,30 @@ class PtxNames:
             "ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16",
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
             "ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16",
+            "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m8n16.x1.shared::cta.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m8n16.x1.shared::cta.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m8n16.x2.shared::cta.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m8n16.x2.shared::cta.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m8n16.x4.shared::cta.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m8n16.x4.shared::cta.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared::cta.b8",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared::cta.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared::cta.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8",
+            "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.b4x16_p64",
+            "ldmatrix.sync.aligned.m16n16.x2.trans.shared::cta.b8",
+            "ldmatrix.sync.aligned.m16n16.x2.trans.shared::cta.b8x16.b6x16_p32",
+            "ldmatrix.sync.aligned.m16n16.x2.trans.shared::cta.b8x16.b4x16_p64",
         ],
         /,
     ) -> _Ldmatrix5: ...
@@ -1762,9 +1789,23 @@ class PtxNames:
             "stmatrix.sync.aligned.m8n8.x4.shared::cta.b16",
             "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
             "stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16",
+            "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8",
+            "stmatrix.sync.aligned.m16n8.x1.trans.shared::cta.b8",
+            "stmatrix.sync.aligned.m16n8.x2.trans.shared.b8",
+            "stmatrix.sync.aligned.m16n8.x2.trans.shared::cta.b8",
+            "stmatrix.sync.aligned.m16n8.x4.trans.shared.b8",
+            "stmatrix.sync.aligned.m16n8.x4.trans.shared::cta.b8",
         ],
         /,
     ) -> _Stmatrix6: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "movmatrix.sync.aligned.m8n8.trans.b16",
+        ],
+        /,
+    ) -> _Movmatrix7: ...
     @overload
     def __getitem__(
         self,
@@ -1853,7 +1894,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc",
         ],
         /,
-    ) -> _Mma7: ...
+    ) -> _Mma8: ...
     @overload
     def __getitem__(
         self,
@@ -1868,7 +1909,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp8: ...
+    ) -> _Cp9: ...
     @overload
     def __getitem__(
         self,
@@ -1883,7 +1924,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp9: ...
+    ) -> _Cp10: ...
     @overload
     def __getitem__(
         self,
@@ -1907,7 +1948,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp10: ...
+    ) -> _Cp11: ...
     @overload
     def __getitem__(
         self,
@@ -1915,7 +1956,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp11: ...
+    ) -> _Cp12: ...
     @overload
     def __getitem__(
         self,
@@ -1924,7 +1965,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp12: ...
+    ) -> _Cp13: ...
     @overload
     def __getitem__(
         self,
@@ -1937,7 +1978,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar13: ...
+    ) -> _Bar14: ...
     @overload
     def __getitem__(
         self,
@@ -1945,7 +1986,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar14: ...
+    ) -> _Bar15: ...
     @overload
     def __getitem__(
         self,
@@ -1954,7 +1995,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier15: ...
+    ) -> _Mbarrier16: ...
     @overload
     def __getitem__(
         self,
@@ -1963,7 +2004,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier16: ...
+    ) -> _Mbarrier17: ...
     @overload
     def __getitem__(
         self,
@@ -1974,7 +2015,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier17: ...
+    ) -> _Mbarrier18: ...
     @overload
     def __getitem__(
         self,
@@ -1993,7 +2034,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier18: ...
+    ) -> _Mbarrier19: ...
     @overload
     def __getitem__(
         self,
@@ -2008,7 +2049,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier19: ...
+    ) -> _Mbarrier20: ...
     @overload
     def __getitem__(
         self,
@@ -2016,7 +2057,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait20: ...
+    ) -> _MbarrierWait21: ...
     @overload
     def __getitem__(
         self,
@@ -2024,7 +2065,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect21: ...
+    ) -> _Elect22: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
