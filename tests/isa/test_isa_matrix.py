@@ -179,7 +179,7 @@ def test_the_x4_load_puts_registers_where_mma_wants_them() -> None:
 
 
 def test_rows_are_as_the_manual_orders_them() -> None:
-    assert len(matrix_move.ROWS) == 2 * 3 * 2 * 2
+    assert len(matrix_move.ROWS) == 2 * 3 * 2 * 2 + 1
     store = lookup("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16")
     assert [operand.name for operand in store.operands] == ["dst", "a"]
     assert store.memory and not store.pure and store.tile

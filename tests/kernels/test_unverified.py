@@ -1,4 +1,4 @@
-"""Instructions that were never compared with a device: refused, unless the kernel allows them; and movmatrix in kernels."""
+"""Instructions that were never compared with a device: refused, unless the kernel allows them; and movmatrix."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ Both sides are (num, 8, 4): matrix, row, 32-bit word of the row. Word (mat, row,
 at the address that lane 8 * mat + row gives; lanes beyond repeat the addresses of those before (PTX manual, sections
 "Warp Level Matrix Load Instruction: ldmatrix" and "Warp Level Matrix Store Instruction: stmatrix").
 
-movmatrix transposes one such matrix in place: its word (row, word) is the register of lane 4 * row + word (section "Warp
-Level Matrix Transpose Instruction: movmatrix").
+movmatrix transposes one such matrix in place: its word (row, word) is the register of lane 4 * row + word (section
+"Warp Level Matrix Transpose Instruction: movmatrix").
 
 Left out: 8-bit elements and the shapes that only newer targets have, which are in `matrix_move_bytes`.
 """
