@@ -8,7 +8,7 @@ values and pointers is in `raw`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from warpjit.errors import TraceError
@@ -17,6 +17,7 @@ from warpjit.frontend.addresses import Index, address, start_alignment, static_i
 from warpjit.frontend.copies import apply_copy, copies_chunks
 from warpjit.frontend.intrinsics import lane_id, warp_id
 from warpjit.frontend.matrices import apply_matrix, move_of
+from warpjit.frontend.raw import immediate
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
 from warpjit.ir.nodes import Address, Atom, Fragment, OperandValue, Registers, Slot, Tile
@@ -219,12 +220,7 @@ def apply(
     if copies_chunks(row):
         apply_copy(tracer, row, operands, scope, parameters if pred is None else {**parameters, "pred": pred})
         return
-    if len(operands) != len(row.operands):
-        names = ", ".join(operand.name for operand in row.operands)
-        raise TraceError(f"{row.text} takes {len(row.operands)} operands ({names}) but got {len(operands)}")
-    if pred is not None or parameters:
-        extra = "pred" if pred is not None else next(iter(parameters))
-        raise TraceError(f"{row.text} takes no {extra}=: all 32 lanes execute it together")
+    given = _given(row, operands, parameters if pred is None else {"pred": pred, **parameters})
     group = _scope(tracer, row, scope)
     move = move_of(row, operands)
     if move is not None:
@@ -234,8 +230,11 @@ def apply(
     accumulator = _accumulator(row)
     proven: dict[str, Issues] = {}
     scalars: dict[str, Atom] = {}
-    for operand, value in zip(row.operands, operands, strict=True):
-        if isinstance(value, TensorValue):
+    params: list[tuple[str, int]] = []
+    for operand, value in ((operand, given[operand.name]) for operand in row.operands):
+        if operand.kind is Kind.IMMEDIATE:
+            params.append((operand.name, immediate(row, operand, value)))
+        elif isinstance(value, TensorValue):
             proven[operand.name] = TILES[operand.kind](application, operand, value)
         elif accumulator is not None and operand is accumulator[1]:
             scalars[operand.name] = _broadcast(tracer, row, operand, value)
@@ -243,7 +242,21 @@ def apply(
             raise TraceError(
                 f"{row.text}: operand {operand.name}: expected a tensor but got {arithmetic.describe(value)}"
             )
-    _issue(application, proven, scalars, accumulator)
+    _issue(application, proven, scalars, accumulator, tuple(params))
+
+
+def _given(row: Row, operands: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value]:
+    """The operands by name: given in order, or, if they are numbers in the instruction's text, by name."""
+    given: dict[str, Value] = dict(zip((operand.name for operand in row.operands), operands, strict=False))
+    immediates = {operand.name for operand in row.operands if operand.kind is Kind.IMMEDIATE}
+    for name, value in named.items():
+        if name not in immediates or name in given:
+            raise TraceError(f"{row.text} takes no {name}=: all 32 lanes execute it together")
+        given[name] = value
+    if len(operands) + len(named) != len(row.operands):
+        names = ", ".join(operand.name for operand in row.operands)
+        raise TraceError(f"{row.text} takes {len(row.operands)} operands ({names}) but got {len(operands)}")
+    return given
 
 
 def _broadcast(tracer: Tracer, row: Row, operand: Operand, value: Value) -> Atom:
@@ -274,6 +287,7 @@ def _issue(
     proven: dict[str, Issues],
     scalars: dict[str, Atom],
     accumulator: tuple[Operand, Operand] | None,
+    params: tuple[tuple[str, int], ...],
 ) -> None:
     """The one operation: every operand's registers and addresses, issue by issue; what is contracted runs innermost."""
     row = application.row
@@ -287,6 +301,9 @@ def _issue(
         if operand.kind is Kind.ADDRESS:
             values.append(Tile(tuple(proven[operand.name].addresses[c] for c in coordinates)))
             continue
+        if operand.kind is Kind.IMMEDIATE:
+            values.append(None)
+            continue
         items = []
         for coordinate in coordinates:
             where = dict(zip(order, coordinate[len(batch) :], strict=True))
@@ -295,7 +312,9 @@ def _issue(
                 source = accumulator[0]
             items.append(_registers(proven, scalars, source, coordinate[: len(batch)], where))
         values.append(Fragment(tuple(items)))
-    application.tracer.builder.issue(row, tuple(values), issues=len(coordinates), scope=application.group.scope)
+    application.tracer.builder.issue(
+        row, tuple(values), issues=len(coordinates), params=params, scope=application.group.scope
+    )
 
 
 def _registers(

@@ -33,7 +33,7 @@ FAMILIES = (
 )
 
 
-def _product(inputs: DType, result: DType) -> Product:
+def product_of(inputs: DType, result: DType) -> Product:
     bits = inputs.unsigned_word.numpy
 
     def product(A: Array, B: Array, C: Array, *, fast: bool = False) -> Array:
@@ -45,7 +45,7 @@ def _product(inputs: DType, result: DType) -> Product:
 
 
 ROWS: tuple[Row, ...] = tuple(
-    mma_row(Shape(16, k), family.inputs, family.inputs, family.result, _product(family.inputs, family.result), needs)
+    mma_row(Shape(16, k), family.inputs, family.inputs, family.result, product_of(family.inputs, family.result), needs)
     for family in FAMILIES
     for k, needs in family.depths
 )

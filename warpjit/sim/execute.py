@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from warpjit.errors import InstructionError
 from warpjit.isa.row import BarrierSync, CompleteBytes, Completion, Kind, Mode, Participants
 from warpjit.sim import accesses, barriers, registers
 from warpjit.sim.accesses import Located
@@ -198,7 +199,12 @@ def _results(state: State, step: Step, turn: Turn, inputs: list[Array | None]) -
         return handler(state, step, turn, step.row.effect)
     if step.row.meaning is None:
         return []
-    return _call(step, step.row.meaning, inputs)
+    try:
+        return _call(step, step.row.meaning, inputs)
+    except InstructionError as undefined:  # the row cannot say what these inputs give
+        state.findings.add_warps(f"{step.row.text}: {undefined}", step.loc, turn.rows)
+        state.findings.settle()
+        raise
 
 
 def _call(step: Step, meaning: Callable[..., Any], inputs: list[Array | None]) -> list[Array]:

@@ -1629,46 +1629,52 @@ class _Movmatrix7(Instruction):
 class _Mma8(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
 
-class _Cp9(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
+class _Mma9(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1]) -> None: ...
 
-class _Cp10(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
+class _Mma10(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1, 2, 3]) -> None: ...
 
 class _Cp11(Instruction):
-    def __call__(self, *, pred: Number | None = None) -> None: ...
+    def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Cp12(Instruction):
-    def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
+    def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Cp13(Instruction):
+    def __call__(self, *, pred: Number | None = None) -> None: ...
+
+class _Cp14(Instruction):
+    def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
+
+class _Cp15(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar14(Instruction):
+class _Bar16(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar15(Instruction):
+class _Bar17(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier16(Instruction):
+class _Mbarrier18(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier17(Instruction):
+class _Mbarrier19(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier18(Instruction):
+class _Mbarrier20(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier19(Instruction):
+class _Mbarrier21(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier20(Instruction):
+class _Mbarrier22(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait21(Instruction):
+class _MbarrierWait23(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect22(Instruction):
+class _Elect24(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -1899,6 +1905,36 @@ class PtxNames:
     def __getitem__(
         self,
         text: Literal[
+            "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16",
+            "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
+            "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+        ],
+        /,
+    ) -> _Mma9: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+            "mma.sp.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+            "mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        ],
+        /,
+    ) -> _Mma10: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
             "cp.async.ca.shared.global",
             "cp.async.ca.shared.global.L2::64B",
             "cp.async.ca.shared.global.L2::128B",
@@ -1909,7 +1945,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp9: ...
+    ) -> _Cp11: ...
     @overload
     def __getitem__(
         self,
@@ -1924,7 +1960,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp10: ...
+    ) -> _Cp12: ...
     @overload
     def __getitem__(
         self,
@@ -1948,7 +1984,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp11: ...
+    ) -> _Cp13: ...
     @overload
     def __getitem__(
         self,
@@ -1956,7 +1992,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp12: ...
+    ) -> _Cp14: ...
     @overload
     def __getitem__(
         self,
@@ -1965,7 +2001,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp13: ...
+    ) -> _Cp15: ...
     @overload
     def __getitem__(
         self,
@@ -1978,7 +2014,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar14: ...
+    ) -> _Bar16: ...
     @overload
     def __getitem__(
         self,
@@ -1986,7 +2022,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar15: ...
+    ) -> _Bar17: ...
     @overload
     def __getitem__(
         self,
@@ -1995,7 +2031,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier16: ...
+    ) -> _Mbarrier18: ...
     @overload
     def __getitem__(
         self,
@@ -2004,7 +2040,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier17: ...
+    ) -> _Mbarrier19: ...
     @overload
     def __getitem__(
         self,
@@ -2015,7 +2051,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier18: ...
+    ) -> _Mbarrier20: ...
     @overload
     def __getitem__(
         self,
@@ -2034,7 +2070,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier19: ...
+    ) -> _Mbarrier21: ...
     @overload
     def __getitem__(
         self,
@@ -2049,7 +2085,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier20: ...
+    ) -> _Mbarrier22: ...
     @overload
     def __getitem__(
         self,
@@ -2057,7 +2093,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait21: ...
+    ) -> _MbarrierWait23: ...
     @overload
     def __getitem__(
         self,
@@ -2065,7 +2101,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect22: ...
+    ) -> _Elect24: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
