@@ -364,7 +364,7 @@ def test_wrong_tokens_are_answered_by_the_legal_ones():
             'b = T.ptx["mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32"]',
         ),
         (
-            "there is no instruction 'lmatrix'; did you mean ldmatrix or stmatrix or max?",
+            "there is no instruction 'lmatrix'; did you mean ldmatrix or stmatrix or movmatrix?",
             'd = T.ptx["lmatrix.sync"]',
         ),
     ]

@@ -63,7 +63,7 @@ def lookup(text: str) -> Row:
     exact = ROWS.get(text)
     if exact is not None:
         return exact
-    name, *modifiers = text.strip().removesuffix(";").split(".")
+    name, modifiers = _split(text.strip().removesuffix(";"))
     same_name = [row for row in ROWS.values() if _name(row) == name]
     if not same_name:
         raise InstructionError(_unknown_name(name))
@@ -73,12 +73,23 @@ def lookup(text: str) -> Row:
     raise InstructionError(_refusal(text, name, modifiers, same_name))
 
 
+_OF_NAMES = ("sp", "sp::ordered_metadata")
+"""Modifiers that are as good as another name: sparse products have operands and shapes of their own."""
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """Name and modifiers: "mma.sp.sync.aligned" is mma.sp with sync and aligned."""
+    first, *modifiers = text.split(".")
+    name = ".".join([first, *(each for each in modifiers if each in _OF_NAMES)])
+    return name, [each for each in modifiers if each not in _OF_NAMES]
+
+
 def _name(row: Row) -> str:
-    return row.text.split(".", 1)[0]
+    return _split(row.text)[0]
 
 
 def _modifiers(row: Row) -> list[str]:
-    return row.text.split(".")[1:]
+    return _split(row.text)[1]
 
 
 def _in_some_order(row: Row, modifiers: list[str]) -> bool:
