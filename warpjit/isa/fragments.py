@@ -6,11 +6,13 @@ Proofs about layouts are in `proof`; the layouts themselves stand in the rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from warpjit.isa.row import Array, Operand
+from warpjit.layout import TileLayout
 
 LANES = 32
 
@@ -30,12 +32,7 @@ class Gather:
     def of(cls, operand: Operand) -> Gather:
         """Of a fragment operand, whose layout is a bijection (the row has checked it)."""
         assert operand.layout is not None
-        places = operand.layout.enumerate(operand.shape)
-        zero = np.zeros(operand.shape, np.int64)
-        lane, register = places.get("laneid", zero), places.get("m", zero)
-        element = np.zeros((LANES, operand.registers), np.int64)
-        element[lane, register] = np.arange(lane.size).reshape(operand.shape)
-        return cls(lane, register, element)
+        return _gather(operand.layout, operand.shape)
 
     def matrix(self, registers: Array) -> Array:
         """(*batch, 32, registers) to (*batch, *atom)."""
@@ -45,3 +42,16 @@ class Gather:
         """(*batch, *atom) to (*batch, 32, registers)."""
         batch = matrix.shape[: matrix.ndim - self.lane.ndim]
         return np.ascontiguousarray(matrix.reshape(*batch, -1)[..., self.element])
+
+
+@lru_cache(maxsize=256)
+def _gather(layout: TileLayout, shape: tuple[int, ...]) -> Gather:
+    """Rows of a family share layouts, and all of them are made when the tables are imported."""
+    places = layout.enumerate(shape)
+    zero = np.zeros(shape, np.int64)
+    lane, register = places.get("laneid", zero), places.get("m", zero)
+    element = np.zeros((LANES, layout.span("m")), np.int64)
+    element[lane, register] = np.arange(lane.size).reshape(shape)
+    for array in (lane, register, element):
+        array.flags.writeable = False
+    return Gather(lane, register, element)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from warpjit.ir.dtypes import DType, float64, uint32
 from warpjit.isa.fragments import Gather
@@ -40,17 +41,20 @@ class Shape:
 # ---- layouts, in registers ----------------------------------------------------------------------------
 
 
+@lru_cache
 def left_layout(rows: int, words: int) -> TileLayout:
     """16 or 8 rows of `words` registers along k: 4 of 8 rows at a time, the row half first."""
     halves = rows // 8
     return _compact(TileLayout(S[(halves, 8, words // 4, 4) : (1, 4 @ laneid, halves, 1 @ laneid)]))
 
 
+@lru_cache
 def right_layout(words: int) -> TileLayout:
     """8 rows (n) of `words` registers along k: 4 of 8 rows at a time."""
     return _compact(TileLayout(S[(8, words // 4, 4) : (4 @ laneid, 1, 1 @ laneid)]))
 
 
+@lru_cache
 def sums_layout(rows: int, packed: int = 1) -> TileLayout:
     """16 or 8 rows of 8 columns, or of 4 words of two columns: two neighbouring columns of a row in each lane."""
     beside = 2 // packed

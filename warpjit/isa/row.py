@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
+from math import prod
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import InstructionError
@@ -313,10 +314,16 @@ def _operand_problems(operand: Operand) -> list[str]:
     if operand.kind is Kind.FRAGMENT:
         if operand.layout is None or operand.dtype is None or not operand.shape:
             return [f"{where}: a fragment needs dtype, shape and layout"]
-        if operand.layout.size() != int(np.prod(operand.shape)):
+        if operand.layout.size() != prod(operand.shape):
             return [f"{where}: layout {operand.layout!r} does not have the size of shape {operand.shape}"]
-        if not operand.layout.is_bijective(("laneid", "m")):
+        if not _is_bijective(operand.layout):
             return [f"{where}: layout {operand.layout!r} is not a bijection onto lanes and registers"]
     if operand.kind in (Kind.ADDRESS, Kind.BARRIER) and operand.space not in ("global", "shared"):
         return [f"{where}: an address needs a space, global or shared"]
     return []
+
+
+@lru_cache(maxsize=256)
+def _is_bijective(layout: TileLayout) -> bool:
+    """Onto lanes and registers; rows of a family share layouts."""
+    return layout.is_bijective(("laneid", "m"))

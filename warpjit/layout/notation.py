@@ -88,7 +88,10 @@ class _Reader:
             raise self._error("write all extents before the colon and all strides after it, as in S[(8, 4) : (4, 1)]")
         extents = []
         for position, item in enumerate(items):
-            extent = as_int(item, f"{self._text()}: extent {item!r} (position {position})")
+            # The tables write hundreds of layouts: words for an error are made only where there is one.
+            extent = (
+                item if type(item) is int else as_int(item, f"{self._text()}: extent {item!r} (position {position})")
+            )
             if extent < 1:
                 raise self._error(f"extent {extent} (position {position}) is not positive")
             extents.append(extent)
@@ -110,6 +113,8 @@ class _Reader:
         return Iter(extent, value, axis)
 
     def _stride(self, position: int, extent: int, stride: object) -> tuple[int, Axis]:
+        if type(stride) is int:
+            return stride, m
         if isinstance(stride, AxisSum) and len(stride.terms) == 1:
             axis, value = stride.terms[0]
             return value, axis
