@@ -53,13 +53,14 @@ def draw_operand(self: Row, operand: str, *, color: str = "lane") -> Picture:
         raise InstructionError(f"{self.text}: operand {operand}: {error}") from None
 
 
-def drawn_operands(row: Row) -> list[str]:
-    """The operands that there are pictures of; those of equal layout and type once (C is as D)."""
-    seen: dict[object, str] = {}
+def drawn_operands(row: Row) -> dict[str, list[str]]:
+    """The operands that there are pictures of, each with those of the same layout and type (D with C)."""
+    alike: dict[object, list[str]] = {}
     for operand in row.operands:
         if operand.layout is not None:
-            seen.setdefault((operand.layout, operand.shape, operand.dtype, operand.element), operand.name)
-    return list(seen.values())
+            key = (operand.kind, operand.layout, operand.shape, operand.dtype, operand.element)
+            alike.setdefault(key, []).append(operand.name)
+    return {first: others for first, *others in alike.values()}
 
 
 def row_html(self: Row) -> str:

@@ -1,0 +1,56 @@
+"""What a command is, and the parser that is made of them. Commands themselves stand in the files of their groups."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command.
+
+    name       as it is typed
+    summary    a sentence for --help
+    configure  adds its arguments to the parser
+    run        does it: prints to stdout, raises a WarpjitError with one sentence where the input is wrong
+    """
+
+    name: str
+    summary: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Commands under one name: `warpjit isa list`, `warpjit isa show`."""
+
+    name: str
+    summary: str
+    commands: tuple[Command, ...]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Answers a mistake with one sentence, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def parser_of(name: str, groups: Sequence[Group]) -> argparse.ArgumentParser:
+    """A parser whose result has the chosen command's `run` as `command`."""
+    parser = _Parser(prog=name, description="Warp-level tensor-core kernels in Python.", allow_abbrev=False)
+    families = parser.add_subparsers(metavar="COMMAND", required=True)
+    for group in groups:
+        family = families.add_parser(group.name, help=group.summary, description=group.summary, allow_abbrev=False)
+        commands = family.add_subparsers(metavar="COMMAND", required=True)
+        for command in group.commands:
+            own = commands.add_parser(
+                command.name, help=command.summary, description=command.summary, allow_abbrev=False
+            )
+            command.configure(own)
+            own.set_defaults(command=command.run)
+    return parser
