@@ -138,8 +138,8 @@ def test_operands_that_are_not_in_place():
         f"@ laneid, 1, 1 @ laneid)]). The instruction's own layout for shape (1, 1, 16, 8) is {OWN_A}",
         f"{MMA}: operand A: element (0, 0, 0, 0) is element 1 of its lane's registers, so number 1 within its "
         "register, but the instruction wants it as number 0. Every element is in its lane, so that its registers can "
-        "be put together (t.convert): register 0 is part 1 of 0, part 0 of 1; register 1 is part 1 of 1, part 0 of 2; and "
-        f"2 more. The instruction's own layout for shape (1, 1, 16, 16) is {OWN_HALVES}",
+        "be put together (t.convert): register 0 is part 1 of 0, part 0 of 1; register 1 is part 1 of 1, part 0 of 2; "
+        f"and 2 more. The instruction's own layout for shape (1, 1, 16, 16) is {OWN_HALVES}",
         f"as_operand: operand D of {MMA} is in 32-bit registers, but wide has 64-bit ones",
     ]
 

@@ -157,8 +157,9 @@ def test_halves_in_the_wrong_register_get_a_counterexample():
     assert refused(kernel) == [
         (
             f"{MMA}: operand A: element (0, 0, 0, 1) is element 2 of its lane's registers, so number 0 within its "
-            "register, but the instruction wants it as number 1. The instruction's own layout for shape "
-            f"(1, 1, 16, 16) is {own}",
+            "register, but the instruction wants it as number 1. Every element is in its lane, so that its registers "
+            "can be put together (t.convert): register 0 is part 0 of 0, part 0 of 1; register 1 is part 1 of 0, part "
+            f"1 of 1; and 2 more. The instruction's own layout for shape (1, 1, 16, 16) is {own}",
             "T.cuda.tile.apply(T.ptx[MMA], d, registers.view(1, 1, 16, 16, layout=layout), b, 0.0)",
         )
     ]
