@@ -22,7 +22,7 @@ from warpjit import arguments
 from warpjit.cuda.launch import KEEPING
 from warpjit.errors import WarpjitError
 from warpjit.execute import Loaded
-from warpjit.frontend.captures import MISSING, PARTS, Capture, of_cell, of_globals, of_object
+from warpjit.frontend.captures import MISSING, PARTS, Capture, of_cell, of_globals, of_object, settled
 from warpjit.frontend.kinds import BASE_ALIGNMENT, ConstantKind, Kind, ScalarKind, TensorKind, TupleKind
 from warpjit.frontend.signature import NOTHING
 from warpjit.frontend.specialize import LARGEST, constant_kind
@@ -136,12 +136,17 @@ def fixed(template: Template, ready: Ready, slots: Sequence[Slot]) -> tuple[Any,
     """What the function is told of this call. ArgumentError: an expression divides by zero."""
     given = arguments.planned(ready.runtime, ready.loaded.program.leaves)
     constants = [slots[position].value for position in template.constants]
+    held = {id(capture.holder) for capture in ready.captures}
     return (
         *template.folded(given.values, given.sizes, given.strides),
         *(given.values[leaf] for leaf in template.defaults),
-        *constants,
+        *(value if settled(value, held) else UNLIKE for value in constants),
         *(same_constant(value) for value in constants),
     )
+
+
+UNLIKE = object()
+"""Stands for a constant that is compared anew at each call: no argument is it."""
 
 
 def same_constant(value: Any) -> Callable[[Any], bool]:

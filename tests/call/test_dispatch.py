@@ -107,6 +107,39 @@ def test_a_changed_capture_takes_the_slow_path(launching: Launches, monkeypatch:
         assert launching.of(lambda: kernel(x, out, 5)) == (launching.of(lambda: kernel(x, out, 5))[0], slow)
 
 
+def changing(value: float) -> tuple[Any, Any]:
+    """A function that uses a value, and one that changes it."""
+
+    def times(number: Any) -> Any:
+        return number * value
+
+    def change(new: float) -> None:
+        nonlocal value
+        value = new
+
+    return times, change
+
+
+def test_a_function_like_the_traced_one_may_change_as_well(launching: Launches) -> None:
+    """Two functions that are one constant, until the second, of which the program holds nothing, is changed."""
+
+    @warpjit
+    def apply(X: T.Tensor((M, 8), "int32"), *, functions):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        X[0, 0] = functions[0](X[0, 0])
+
+    (first, _), (second, change) = changing(2), changing(2)
+    launching.expect(apply, x, functions=(first,))
+    apply(x, functions=(first,))
+    other, functions = tensor(5, 8), (second,)
+    assert launching.of(lambda: apply(other, functions=functions))[1] == 1
+    assert [launching.of(lambda: apply(other, functions=functions))[1] for _ in range(4)] == [0] * 4
+    change(3)
+    assert launching.of(lambda: apply(other, functions=functions))[1] == 1
+    assert len(apply._programs) == 2
+    assert [launching.of(lambda: apply(other, functions=functions))[1] for _ in range(4)] == [0] * 4
+
+
 def test_two_devices_are_two_launches(gpu: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu.parameters(8)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeAlias
 
@@ -90,6 +90,20 @@ def can_change(owner: Any) -> bool:
     if package in ("builtins", "warpjit", "numpy", "torch") or issubclass(kind, enum.Enum):
         return False
     return isinstance(owner, type) or not is_dataclass(owner)
+
+
+def settled(value: Any, held: Container[int]) -> bool:
+    """Whether a constant that is the same object is the same constant: nothing in it can change, or what the program
+    took from it is looked at again (`held`: the ids of the captures' holders). A function that only equals the one
+    that was traced is neither: what it closes over may change."""
+    if id(value) in held:
+        return True
+    if isinstance(value, tuple | frozenset):
+        return all(settled(item, held) for item in value)
+    if isinstance(value, types.FunctionType) or can_change(value):
+        return False
+    inside = fields(value) if is_dataclass(value) and not isinstance(value, type) else ()
+    return all(settled(getattr(value, each.name), held) for each in inside)
 
 
 # ---- functions ------------------------------------------------------------------------------------------------
