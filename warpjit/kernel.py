@@ -76,6 +76,17 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<warpjit kernel {self.function.__qualname__}>"
 
+    def __copy__(self) -> Kernel:
+        """Itself, as a function's copy is: a module that holds a kernel can be copied."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+    def __reduce__(self) -> str:
+        """By its name, as functions are pickled: what the other side imports under it."""
+        return self.function.__qualname__
+
     # ---- calling -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **constants: Any) -> None:
