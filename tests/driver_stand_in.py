@@ -79,8 +79,8 @@ def as_libcuda(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     driver_module._shared.clear()
 
 
-def in_thread(work: Callable[[], object]) -> object:
-    """What `work` gives, or raises, in a thread of its own."""
+def in_thread(work: Callable[[], object], seconds: float | None = None) -> object:
+    """What `work` gives, or raises, in a thread of its own. A thread that hangs is left alone after `seconds`."""
     results: list[object] = []
 
     def run() -> None:
@@ -89,7 +89,8 @@ def in_thread(work: Callable[[], object]) -> object:
         except Exception as error:
             results.append(error)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=seconds is not None)
     thread.start()
-    thread.join()
+    thread.join(seconds)
+    assert not thread.is_alive()
     return results[0]

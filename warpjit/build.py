@@ -70,7 +70,7 @@ class Built:
         self.emitted = emitted
         self._config = config
         self._store = store
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer or signal handler may call the kernel that is being compiled
         self._cubin: bytes | None = None
 
     @property

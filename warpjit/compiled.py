@@ -33,7 +33,7 @@ class Compiled:
         self.constants = dict(constants)
         self._built = built
         self._loaded: dict[int, Loaded] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer or signal handler may call what is being loaded
         self._dispatch = Dispatch(kernel.signature, self._bind, self._run)
         calls(self, self._dispatch.call)
 

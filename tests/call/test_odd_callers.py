@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import torch
 from call_kernels import double, fill
+from driver_stand_in import in_thread
 
+import warpjit as package
 from warpjit import T, warpjit
+from warpjit.cuda import toolchain
 
 
 class Model(torch.nn.Module):
@@ -37,3 +40,24 @@ def test_a_kernel_without_a_name_to_import_is_not_pickled() -> None:
 
     with pytest.raises((pickle.PicklingError, AttributeError), match=r"local"):
         pickle.dumps(local)
+
+
+def test_a_kernel_may_be_called_for_while_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finalizer or a signal handler comes at any moment, in the same thread."""
+
+    @warpjit
+    def local(Out: T.Tensor((32,), "float32")):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        Out[T.cuda.lane_id()] = 0.375
+
+    real, inside = toolchain.compile_cubin, list[bytes]()
+
+    def compile_cubin(*args: Any, **how: Any) -> Any:
+        if not inside:
+            inside.append(b"")
+            inside.append(package.compile(local, target="sm_90a").cubin)
+        return real(*args, **how)
+
+    monkeypatch.setattr(toolchain, "compile_cubin", compile_cubin)
+    cubin = in_thread(lambda: local.cubin(target="sm_90a"), seconds=60)
+    assert isinstance(cubin, bytes) and inside[1] == cubin
