@@ -115,6 +115,15 @@ def test_every_instruction_can_be_shown(row, ask):
     assert [each["name"] for each in found["operands"]] == [operand.name for operand in row.operands]
 
 
+def test_unverified_instructions_say_so(ask):
+    unverified = [row for row in isa.listed() if row.unverified]
+    assert unverified
+    for row in unverified:
+        assert "notes        unverified: never compared with a device" in ask("isa", "show", row.text)
+    found = json.loads(ask("isa", "list", "--json"))
+    assert [each["text"] for each in found if each["unverified"]] == [row.text for row in unverified]
+
+
 def test_colours_are_for_terminals_or_on_demand(ask):
     assert "\x1b[48;2;" in ask("isa", "show", HALVES, "--color", "always")
     assert "\x1b" not in ask("isa", "show", HALVES, "--color", "never")

@@ -130,6 +130,8 @@ def test_the_list_is_filtered_by_target_and_type():
 
 
 def test_the_names_of_axes():
+    sparse = next(row for row in isa.listed() if row.text.startswith("mma.sp"))
+    assert sparse.operand("E").axes == ("quad", "word")
     load = isa.lookup(LOAD)
     assert load.operand("d").axes == ("matrix", "row", "column")
     assert [operand.axes for operand in isa.lookup(HALVES).operands] == [

@@ -23,7 +23,7 @@ from warpjit.isa.calculator import Place, RowAddress, as_row, given, giver, has_
 from warpjit.isa.operands import fragment_operand
 from warpjit.isa.picture import drawn_operands
 from warpjit.isa.row import Operand, Row
-from warpjit.isa.sheet import operand_record, row_record, sheet
+from warpjit.isa.sheet import notes_of, operand_record, row_record, sheet
 
 WIDE = 200
 """Columns of a table that is not printed on a terminal."""
@@ -77,7 +77,7 @@ def _print_tables(sections: Mapping[str, Sequence[Row]]) -> None:
         for name in ("instruction", "executed by", "targets", "notes"):
             table.add_column(name, overflow="fold")
         for row in rows:
-            table.add_row(row.text, row.participants.value, row.needs.text, row.notes)
+            table.add_row(row.text, row.participants.value, row.needs.text, notes_of(row))
         console.print(table)
 
 

@@ -31,7 +31,15 @@ PLAIN_NOTE = "ptxas advises mma.sp::ordered_metadata, since this form may be muc
 def quad_operand(name: str, repeats: str) -> Operand:
     """One register a lane, shape (quad, lane of the quad): metadata, or scales."""
     layout = TileLayout(S[(QUADS, QUAD) : (4 @ laneid, 1 @ laneid)])
-    return Operand(name, Kind.FRAGMENT, dtype=uint32, shape=(QUADS, QUAD), layout=layout, repeats=tuple(repeats))
+    return Operand(
+        name,
+        Kind.FRAGMENT,
+        dtype=uint32,
+        shape=(QUADS, QUAD),
+        layout=layout,
+        repeats=tuple(repeats),
+        names=("quad", "word"),
+    )
 
 
 def sparse_operands(k: int, left: DType, right: DType, result: DType, metadata: Metadata) -> tuple[Operand, ...]:

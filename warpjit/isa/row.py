@@ -90,6 +90,7 @@ class Operand:
     optional    may be left out
     needs       targets on which the operand may be given, where they are fewer than the row's
     choices     IMMEDIATE: the legal values, empty for any
+    names       what the coordinates of the atom are called, where `axes` would say something else
     """
 
     name: str
@@ -109,6 +110,7 @@ class Operand:
     element: DType | None = None
     needs: Needs | None = None
     transposed: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def registers(self) -> int:
@@ -125,8 +127,10 @@ class Operand:
         """What the coordinates of the atom are called, in order.
 
         Operands of products carry the product's letters: A is (m, k), B is (n, k) as everywhere in warpjit (the
-        manual's B[k][n]), C and D are (m, n). Others are (matrix, row, column), or (row, column).
+        manual's B[k][n]), C and D are (m, n). Others are (matrix, row, column), or (row, column), or `names`.
         """
+        if self.names:
+            return self.names
         if len(self.repeats) == len(self.shape):
             return tuple(name.lower() for name in self.repeats)
         return ("matrix", "row", "column")[-len(self.shape) :]

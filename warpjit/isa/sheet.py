@@ -17,13 +17,19 @@ def sheet(row: Row) -> str:
         "executed by": row.participants.value,
         "targets": row.needs.text,
         "section": row.section,
-        "notes": row.notes,
+        "notes": notes_of(row),
         "completion": row.completion.value if row.completion.value != "none" else "",
     }
     lines = [row.text, "", *(f"{name:<13}{text}" for name, text in facts.items() if text), ""]
     for operand in row.operands:
         lines += _operand_lines(operand)
     return "\n".join(lines)
+
+
+def notes_of(row: Row) -> str:
+    """What a user should know, "unverified" first."""
+    unverified = "unverified: never compared with a device" if row.unverified else ""
+    return "; ".join(each for each in (unverified, row.notes) if each)
 
 
 def targets_of(row: Row) -> list[str]:
@@ -41,6 +47,7 @@ def row_record(row: Row) -> dict[str, Any]:
         "targets": targets_of(row),
         "section": row.section,
         "notes": row.notes,
+        "unverified": row.unverified,
     }
 
 

@@ -122,6 +122,8 @@ def picture(
         )
     full = (*(1 for _ in range(2 - len(shape))), *shape)
     values = layout.enumerate(shape)
+    if axes:  # an operand has registers, even if it is but one
+        values.setdefault("m", np.zeros(shape, np.int64))
     places = _Places({axis: value.reshape(full) for axis, value in values.items()}, full, bits, register_bits)
     chosen = color or ("bank" if places.in_memory else "lane")
     known = places.colors()
