@@ -1,4 +1,4 @@
-"""Writes what is made from the language's docstrings and tables: the page `language.md` and the stubs of `T`.
+"""Writes what is made from the package: the page `language.md`, the stubs of `T`, and the pictures of `isa.md`.
 
 python docs/generate.py            write the files
 python docs/generate.py --check    write nothing; exit with 1, and name the files, if some are stale
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import isa_pictures
 import language_page
 import language_stub
 
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 FILES: dict[str, Callable[[], str]] = {
     "docs/language.md": language_page.page,
+    "docs/pictures/m16n8k16_a.svg": isa_pictures.operand,
+    "docs/pictures/swizzle_128.svg": isa_pictures.swizzle,
     "warpjit/frontend/language/__init__.pyi": language_stub.language_stub,
     "warpjit/frontend/language/approx.pyi": language_stub.approx_stub,
     "warpjit/frontend/language/cuda.pyi": language_stub.cuda_stub,
@@ -36,13 +39,14 @@ def _holds(path: Path, text: str) -> bool:
 
 def main() -> int:
     """Entry of the command line."""
-    parser = argparse.ArgumentParser(description="Make docs/language.md and the stubs of T.")
+    parser = argparse.ArgumentParser(description="Make docs/language.md, pictures and the stubs of T.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     check = parser.parse_args().check
     for name, text in stale().items():
         print(f"{'stale' if check else 'written'}: {name}")
         if check:
             continue
+        (ROOT / name).parent.mkdir(exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
     return int(check and bool(stale()))
 
