@@ -268,6 +268,25 @@ def test_mistakes_with_views_of_runtime_sizes():
     assert [each.loc.line - first for each in caught.value.findings] == list(range(2, 10))
 
 
+def test_mistakes_with_slices():
+    def kernel(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        tile = T.alloc_shared((4, 8), "float32")
+        tile[2:2, 0].ptr(0)
+        tile[0, 6:3].ptr(0)
+        tile[3:5, 0].ptr(0)
+        tile[-2:, 0].ptr(0)
+        tile[0, ::2].ptr(0)
+
+    assert [message for message, _ in refused(kernel)] == [
+        "tile: expected a slice of at least one element of axis 0 but got 0",
+        "tile: expected a slice of at least one element of axis 1 but got -3",
+        "the slice of axis 0 (2 elements from 3) leaves tile, shape (4, 8)",
+        "index -2 of axis 0 of tile is negative: indices count from the start",
+        "tile: a slice with a step is not supported; split the axis with rearrange",
+    ]
+
+
 def test_mistakes_with_tensors():
     def kernel(Out):
         T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))

@@ -62,7 +62,9 @@ def _box(builder: Builder, tensor: TensorValue, axis: int, item: Value) -> Box:
     # A window of a parameter that the device places may reach past its end, where copies that are told fill or skip.
     placed = isinstance(start, Scalar) and isinstance(tensor.base, GlobalBuffer)
     leaves = low is not None and top is not None and low + (0 if placed else length) > top
-    if length <= 0 or leaves or (high is not None and high < 0):
+    if length <= 0:
+        raise TraceError(f"{tensor.name}: expected a slice of at least one element of axis {axis} but got {length}")
+    if leaves or (high is not None and high < 0):
         raise TraceError(
             f"the slice of axis {axis} ({length} elements from {low}) leaves {tensor.name}, shape {shown(tensor.shape)}"
         )
