@@ -132,3 +132,22 @@ def float_products(form: Form, a: Array, b: Array, c: Array, rows: list[list[int
         for i in range(16)
     ]
     return np.array(result, c.dtype)
+
+
+def integer(code: int, kind: str) -> int:
+    """The number that a code of "s8", "u4", … is."""
+    bits = BITS[kind]
+    return code - (1 << bits) if kind[0] == "s" and code >> bits - 1 else code
+
+
+def integer_products(form: Form, a: Array, b: Array, c: Array, rows: list[list[int]]) -> Array:
+    """int32 D for codes a (16, k / 2), b (8, k) and integers c (16, 8)."""
+    result = np.zeros((16, 8), np.int32)
+    for i, j in np.ndindex(16, 8):
+        total = int(c[i, j])
+        for code, place in zip(a[i].tolist(), rows[i], strict=True):
+            total += integer(code, form.left) * integer(int(b[j, place]), form.right)
+        if form.saturate:
+            total = min(max(total, -(2**31)), 2**31 - 1)
+        result[i, j] = (total + 2**31) % 2**32 - 2**31
+    return result

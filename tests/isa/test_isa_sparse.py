@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 from mma_model import make
-from sparse_reference import Form, float_products, metadata_of, random_places
+from sparse_reference import Form, float_products, integer_products, metadata_of, random_places
 
 from warpjit.errors import InstructionError
 from warpjit.isa import mma_sparse
@@ -85,6 +85,41 @@ def test_products_of_floats(row: Row, kind: str) -> None:
         assert (got.view(np.uint32) == want.view(np.uint32)).all()
         fast = row.meaning(*registers, words[:, None], selector=selector, fast=True)
         assert fast.shape == got.shape and fast.dtype == got.dtype
+
+
+def as_words(codes: Array, width: int) -> Array:
+    """Codes (…, elements) packed low bits first."""
+    if width == 4:
+        codes = codes[..., 0::2] | codes[..., 1::2] << 4
+    return np.ascontiguousarray(codes.astype(np.uint8)).view(np.uint32)
+
+
+@pytest.mark.parametrize("kind", ["random", "extreme", "cancelling"])
+@pytest.mark.parametrize(
+    "row", [row for row in mma_sparse.ROWS if Form.of(row).result == "s32"], ids=lambda row: row.text
+)
+def test_products_of_integers(row: Row, kind: str) -> None:
+    form = Form.of(row)
+    rng = np.random.default_rng(zlib.crc32(f"{row.text} {kind}".encode()))
+    top = 1 << form.bits
+    a, b = rng.integers(0, top, (16, form.k // 2)), rng.integers(0, top, (8, form.k))
+    c = rng.integers(-(2**31), 2**31, (16, 8))
+    rows = random_places(form, rng)
+    if kind == "extreme":
+        a, b = (rng.choice([0, top // 2 - 1, top // 2, top - 1], each.shape) for each in (a, b))
+        c = rng.choice([-(2**31), 2**31 - 1, -(2**31) + 5], c.shape)
+    if kind == "cancelling":
+        c = -integer_products(form, a, b, np.zeros_like(c), rows).astype(np.int64)
+    registers = [
+        in_registers(row.operand("A"), as_words(a, form.bits)),
+        in_registers(row.operand("B"), as_words(b, form.bits)),
+        in_registers(row.operand("C"), c.astype(np.int32)),
+    ]
+    want = in_registers(row.operand("D"), integer_products(form, a, b, c, rows))
+    assert row.meaning is not None
+    for selector in row.operand("selector").choices:
+        words = metadata_of(form, rows, selector, rng.integers(0, 2**32, 32, dtype=np.uint32))
+        assert (row.meaning(*registers, words[:, None], selector=selector) == want).all()
 
 
 def test_elements_that_are_not_met_do_not_exist() -> None:

@@ -21,7 +21,7 @@ NOTES = (
 )
 
 
-def _product(left: DType, right: DType, result: DType) -> Product:
+def product_of(left: DType, right: DType, result: DType) -> Product:
     def product(A: Array, B: Array, C: Array, *, fast: bool = False) -> Array:
         summed = fp8_fast if fast else fp8_sum
         return summed(A.view(np.uint8), B.view(np.uint8), C.view(result.numpy), left, right, result).view(C.dtype)
@@ -32,7 +32,7 @@ def _product(left: DType, right: DType, result: DType) -> Product:
 _KINDS = (float8_e4m3fn, float8_e5m2)
 
 ROWS: tuple[Row, ...] = tuple(
-    mma_row(Shape(16, k), left, right, result, _product(left, right, result), since(89), notes=NOTES)
+    mma_row(Shape(16, k), left, right, result, product_of(left, right, result), since(89), notes=NOTES)
     for k in (32, 16)
     for result in (float32, float16)
     for left, right in combinations(_KINDS, _KINDS)

@@ -26,7 +26,7 @@ _SHAPES_BY_BITS: dict[int, tuple[tuple[Shape, int], ...]] = {
 _REPLACED = {4: "on sm_90 and later the compiler replaces it by two 8-bit matrix instructions, with the same results"}
 
 
-def _integers(left: DType, right: DType, saturate: bool) -> Product:
+def product_of(left: DType, right: DType, saturate: bool) -> Product:
     def product(A: Array, B: Array, C: Array, *, fast: bool = False) -> Array:
         return integer_sum(A, B, C, left, right, saturate=saturate)  # exact is fast enough
 
@@ -48,7 +48,7 @@ def _integer_rows(signed: DType, unsigned: DType) -> tuple[Row, ...]:
             left,
             right,
             int32,
-            _integers(left, right, saturate),
+            product_of(left, right, saturate),
             since(arch),
             saturate=saturate,
             notes=_REPLACED.get(signed.bits, ""),

@@ -12,10 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product as combinations
 
-from warpjit.ir.dtypes import DType, bfloat16, float16, float32, tf32, uint32
+from warpjit.ir.dtypes import (
+    DType,
+    bfloat16,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    int4,
+    int8,
+    int32,
+    tf32,
+    uint4,
+    uint8,
+    uint32,
+)
+from warpjit.isa import mma_floats, mma_fp8, mma_integers
 from warpjit.isa.fragments import Gather
-from warpjit.isa.mma_floats import product_of
 from warpjit.isa.mma_shapes import Product, left_operand, right_operand, sums_operand
 from warpjit.isa.needs import since
 from warpjit.isa.row import Array, Asm, Kind, Mode, Needs, Operand, Participants, Row
@@ -25,6 +40,8 @@ from warpjit.layout import S, TileLayout, laneid
 SECTION = "Multiply-and-Accumulate Instruction: mma.sp / mma.sp::ordered_metadata"
 ORDERED = "sp::ordered_metadata"
 VARIANTS = ("sp", ORDERED)
+SINCE_80 = since(80)
+BY_BYTES = "on sm_90 and later the compiler replaces it by two 8-bit matrix instructions, with the same results"
 PLAIN_NOTE = "ptxas advises mma.sp::ordered_metadata, since this form may be much slower on later targets"
 
 
@@ -76,7 +93,7 @@ def sparse_row(
     right: DType,
     result: DType,
     product: Product,
-    needs: Needs,
+    needs: Needs = SINCE_80,
     *,
     saturate: bool = False,
     notes: str = "",
@@ -91,7 +108,7 @@ def sparse_row(
     return Row(
         text=text,
         operands=operands,
-        code=Asm(f"{text} {{D}}, {{A}}, {{B}}, {{C}}, {{E}}, {{selector}};"),
+        code=Asm(f"{text} {{D}}, {{A}}, {{B}}, {{C}}, {{E[0]}}, {{selector}};"),
         meaning=over_chosen(operands, product, metadata),
         needs=needs,
         participants=Participants.WARP,
@@ -124,10 +141,54 @@ FLOATS = (
 
 def _float_rows(variant: str) -> tuple[Row, ...]:
     return tuple(
-        sparse_row(variant, k, each.inputs, each.inputs, each.result, product_of(each.inputs, each.result), since(80))
+        sparse_row(variant, k, each.inputs, each.inputs, each.result, mma_floats.product_of(each.inputs, each.result))
         for each in FLOATS
         for k in each.depths
     )
 
 
-ROWS: tuple[Row, ...] = tuple(row for variant in VARIANTS for row in _float_rows(variant))
+def _integer_rows(variant: str, signed: DType, unsigned: DType, depths: tuple[int, ...], notes: str) -> tuple[Row, ...]:
+    kinds = (signed, unsigned)
+    return tuple(
+        sparse_row(
+            variant,
+            k,
+            left,
+            right,
+            int32,
+            mma_integers.product_of(left, right, saturate),
+            saturate=saturate,
+            notes=notes,
+        )
+        for k in depths
+        for left, right, saturate in combinations(kinds, kinds, (False, True))
+    )
+
+
+def _fp8_rows(variant: str) -> tuple[Row, ...]:
+    kinds = (float8_e4m3fn, float8_e5m2)
+    return tuple(
+        sparse_row(
+            variant,
+            64,
+            left,
+            right,
+            float32,
+            mma_fp8.product_of(left, right, float32),
+            since(89),
+            notes=mma_fp8.NOTES,
+        )
+        for left, right in combinations(kinds, kinds)
+    )
+
+
+ROWS: tuple[Row, ...] = tuple(
+    row
+    for variant in VARIANTS
+    for row in (
+        *_float_rows(variant),
+        *_integer_rows(variant, int8, uint8, (64, 32), ""),
+        *_integer_rows(variant, int4, uint4, (128, 64), BY_BYTES),
+        *_fp8_rows(variant),
+    )
+)

@@ -1635,46 +1635,49 @@ class _Mma9(Instruction):
 class _Mma10(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Cp11(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
+class _Mma11(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
 
 class _Cp12(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
+    def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Cp13(Instruction):
-    def __call__(self, *, pred: Number | None = None) -> None: ...
+    def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Cp14(Instruction):
-    def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
+    def __call__(self, *, pred: Number | None = None) -> None: ...
 
 class _Cp15(Instruction):
+    def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
+
+class _Cp16(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar16(Instruction):
+class _Bar17(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar17(Instruction):
+class _Bar18(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier18(Instruction):
+class _Mbarrier19(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier19(Instruction):
+class _Mbarrier20(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier20(Instruction):
+class _Mbarrier21(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier21(Instruction):
+class _Mbarrier22(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier22(Instruction):
+class _Mbarrier23(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait23(Instruction):
+class _MbarrierWait24(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect24(Instruction):
+class _Elect25(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -1909,10 +1912,42 @@ class PtxNames:
             "mma.sp.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16",
             "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
             "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.u4.s32",
             "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
             "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16",
             "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
             "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.u4.s32",
         ],
         /,
     ) -> _Mma9: ...
@@ -1935,6 +1970,53 @@ class PtxNames:
     def __getitem__(
         self,
         text: Literal[
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.s8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.s8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.u8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.u8.s8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.s32.u8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.u8.u8.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.satfinite.s32.s4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.s32.s4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.satfinite.s32.s4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.s32.u4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.satfinite.s32.u4.s4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.s32.u4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k128.row.col.satfinite.s32.u4.u4.s32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.f32.e5m2.e4m3.f32",
+            "mma.sp.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.s8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.s8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.u8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u8.s8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.u8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u8.u8.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.satfinite.s32.s4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.s4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.satfinite.s32.s4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.u4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.satfinite.s32.u4.s4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.u4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.satfinite.s32.u4.u4.s32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32",
+        ],
+        /,
+    ) -> _Mma11: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
             "cp.async.ca.shared.global",
             "cp.async.ca.shared.global.L2::64B",
             "cp.async.ca.shared.global.L2::128B",
@@ -1945,7 +2027,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp11: ...
+    ) -> _Cp12: ...
     @overload
     def __getitem__(
         self,
@@ -1960,7 +2042,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp12: ...
+    ) -> _Cp13: ...
     @overload
     def __getitem__(
         self,
@@ -1984,7 +2066,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp13: ...
+    ) -> _Cp14: ...
     @overload
     def __getitem__(
         self,
@@ -1992,7 +2074,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp14: ...
+    ) -> _Cp15: ...
     @overload
     def __getitem__(
         self,
@@ -2001,7 +2083,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp15: ...
+    ) -> _Cp16: ...
     @overload
     def __getitem__(
         self,
@@ -2014,7 +2096,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar16: ...
+    ) -> _Bar17: ...
     @overload
     def __getitem__(
         self,
@@ -2022,7 +2104,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar17: ...
+    ) -> _Bar18: ...
     @overload
     def __getitem__(
         self,
@@ -2031,7 +2113,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier18: ...
+    ) -> _Mbarrier19: ...
     @overload
     def __getitem__(
         self,
@@ -2040,7 +2122,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier19: ...
+    ) -> _Mbarrier20: ...
     @overload
     def __getitem__(
         self,
@@ -2051,7 +2133,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier20: ...
+    ) -> _Mbarrier21: ...
     @overload
     def __getitem__(
         self,
@@ -2070,7 +2152,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier21: ...
+    ) -> _Mbarrier22: ...
     @overload
     def __getitem__(
         self,
@@ -2085,7 +2167,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier22: ...
+    ) -> _Mbarrier23: ...
     @overload
     def __getitem__(
         self,
@@ -2093,7 +2175,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait23: ...
+    ) -> _MbarrierWait24: ...
     @overload
     def __getitem__(
         self,
@@ -2101,7 +2183,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect24: ...
+    ) -> _Elect25: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
