@@ -9,6 +9,7 @@ from warpjit.layout import R, S, TCol, TileLayout, TLane, laneid, mma_shared_lay
 from warpjit.layout.picture import Picture
 
 HALVES = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LOAD = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
 
 FRAGMENT = TileLayout(S[(4, 2, 8, 8, 4, 2) : (32, 2, 4 @ laneid, 4, 1 @ laneid, 1)])
@@ -18,6 +19,10 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "A by lane": lambda: isa.lookup(HALVES).draw("A"),
     "A by register": lambda: isa.lookup(HALVES).draw("A", color="register"),
     "D": lambda: isa.lookup(HALVES).draw("D"),
+    "4-bit integers": lambda: isa.lookup("mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32").draw("A"),
+    "single bits": lambda: isa.lookup("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc").draw("A"),
+    "doubles": lambda: isa.lookup("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64").draw("A"),
+    "metadata": lambda: isa.lookup(SPARSE).draw("E"),
     "matrices": lambda: isa.lookup(LOAD).draw("d"),
     "addresses": lambda: isa.lookup(LOAD).draw("src"),
     "fragment 64 x 64": lambda: FRAGMENT.draw((64, 64)),

@@ -34,6 +34,8 @@ Ints = NDArray[np.int64]
 
 LARGEST = 16384
 """Elements of the largest picture."""
+NOTEBOOK = 4096
+"""Elements of the largest picture that a notebook shows unasked."""
 WORD_BITS, BANKS, LANES = 32, 32, 32
 """Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory")."""
 
@@ -95,7 +97,7 @@ def draw_layout(
 def layout_html(self: Layout) -> str:
     """What a notebook shows of a layout: its source, and a picture if it is not too large."""
     source = f"<code>{escape(repr(self))}</code>"
-    if self.size() > LARGEST:
+    if self.size() > NOTEBOOK:
         return source
     shown = picture(self, default_shape(self), bits=_bits(self), color=None, title="")
     return source + shown._repr_html_()

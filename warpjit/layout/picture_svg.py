@@ -88,9 +88,10 @@ def _scale(panels: Sequence[Panel]) -> _Scale:
     font, numbers, padding = (8, 8, 4) if small else (11, 10, 8)
     labels = {(max(map(len, box.lines), default=0), box.width, len(box.lines)) for box in boxes}
     unit = max(ceil((longest * font * ADVANCE + padding) / width) for longest, width, _ in labels)
-    # Where boxes hold one or two elements, each has room for its number; boxes of many leave each a few pixels.
-    few = max(width for _, width, _ in labels) <= 2
-    unit = max(unit, max(_number_width(numbers, panel) for panel in panels) if few else 3)
+    # Where boxes hold one or two elements, each has room for its number; boxes of many leave each some pixels.
+    widest = max(width for _, width, _ in labels)
+    least = max(_number_width(numbers, panel) for panel in panels) if widest <= 2 else TICKS_FROM if widest <= 8 else 3
+    unit = max(unit, least)
     height = ceil(max(lines for _, _, lines in labels) * font * 1.18 + padding)
     return _Scale(font, numbers, unit, max(height, 14))
 
@@ -119,9 +120,11 @@ def _panel(scale: _Scale, panel: Panel, left: int, top: int) -> list[str]:
     if panel.title:
         parts.append(f'<text x="{left}" y="{top + scale.numbers}" font-weight="bold">{escape(panel.title)}</text>')
     step = _number_step(scale, panel)
+    anchor, shift = ("middle", scale.unit / 2) if step == 1 else ("start", 1)
     for column in range(0, panel.columns, step):
-        middle = x + (column + min(step, _width_at(panel, column)) / 2) * scale.unit
-        parts.append(f'<text x="{middle:g}" y="{y - 4}" text-anchor="middle">{column}</text>')
+        parts.append(
+            f'<text x="{x + column * scale.unit + shift:g}" y="{y - 4}" text-anchor="{anchor}">{column}</text>'
+        )
     for row in range(panel.rows):
         base = y + (row + 0.5) * scale.height + 0.36 * scale.numbers
         parts.append(f'<text x="{x - 4}" y="{base:.1f}" text-anchor="end">{row}</text>')
@@ -141,11 +144,6 @@ def _number_step(scale: _Scale, panel: Panel) -> int:
     while step * scale.unit < _number_width(scale.numbers, panel):
         step *= 2
     return step
-
-
-def _width_at(panel: Panel, column: int) -> int:
-    """1, or the width of the box of the first row that begins at a column."""
-    return next((box.width for box in panel.boxes if box.row == 0 and box.column == column), 1)
 
 
 def _box(scale: _Scale, box: Box, left: int, top: int) -> str:

@@ -55,47 +55,63 @@ def _side_by_side(blocks: Sequence[_Block]) -> Iterator[str]:
 
 def _block(panel: Panel, width: int, color: bool) -> _Block:
     margin = len(str(panel.rows - 1)) + 2
-    labels, unit = _labels(panel, width - margin)
+    grid = _grid(panel, width - margin)
     rows: list[list[tuple[Box, str]]] = [[] for _ in range(panel.rows)]
-    for box, label in zip(panel.boxes, labels, strict=True):
+    for box, label in zip(panel.boxes, grid.labels, strict=True):
         rows[box.row].append((box, label))
     lines = [(panel.title, len(panel.title))] if panel.title else []
-    columns = _columns(panel, (width - margin) // unit)
+    columns = _columns(panel, grid, width - margin)
     for start in range(0, panel.columns, columns):
         inside = [[cell for cell in row if start <= cell[0].column < start + columns] for row in rows]
         if start:
             lines.append(("", 0))
-        head = " " * margin + "".join(f"{box.column:>{unit * box.width - 1}} " for box, _ in inside[0])
+        head = " " * margin + "".join(f"{box.column:>{grid.field(box) - 1}} " for box, _ in inside[0])
         lines.append((head, len(head)))
         for number, row in enumerate(inside):
-            cells = "".join(_cell(box, label, unit, color) for box, label in row)
-            lines.append((f"{number:>{margin - 2}}  {cells}", margin + unit * sum(box.width for box, _ in row)))
+            cells = "".join(_cell(label, grid.field(box), box.shade, color) for box, label in row)
+            lines.append((f"{number:>{margin - 2}}  {cells}", margin + sum(grid.field(box) for box, _ in row)))
     return _Block(tuple(lines))
 
 
-def _columns(panel: Panel, room: int) -> int:
-    """How many columns stand side by side: as many as there is room for, in equal blocks where that is possible."""
+@dataclass(frozen=True)
+class _Grid:
+    """How boxes become characters: `grain` elements, of which all boxes are multiples, take `unit` characters."""
+
+    labels: list[str]
+    grain: int
+    unit: int
+
+    def field(self, box: Box) -> int:
+        """Characters of a box, with the space after it."""
+        return box.width // self.grain * self.unit
+
+
+def _grid(panel: Panel, width: int) -> _Grid:
+    """With the long labels if a whole row of them fits, else with the short ones."""
     grain = gcd(panel.columns, *(box.width for box in panel.boxes), *(box.column for box in panel.boxes))
-    most = max(room // grain, 1) * grain
+    found = []
+    for labels in ([" ".join(box.lines) for box in panel.boxes], [box.short for box in panel.boxes]):
+        needs = (
+            ((max(len(label), len(str(box.column))) + 1), box.width // grain)
+            for box, label in zip(panel.boxes, labels, strict=True)
+        )
+        found.append(_Grid(labels, grain, max(ceil(need / grains) for need, grains in needs)))
+    long, short = found
+    fits = long.unit * (panel.columns // grain) <= width
+    return long if fits or long.unit == short.unit else short
+
+
+def _columns(panel: Panel, grid: _Grid, room: int) -> int:
+    """How many columns stand side by side: as many as there is room for, in equal blocks where that is possible."""
+    grain = grid.grain
+    most = max(room // grid.unit, 1) * grain
     equal = [columns for columns in range(grain, most + 1, grain) if panel.columns % columns == 0]
     return min(equal[-1] if equal and 2 * equal[-1] > most else most, panel.columns)
 
 
-def _labels(panel: Panel, width: int) -> tuple[list[str], int]:
-    """The long labels if a whole row of them fits, else the short ones; and the characters an element takes."""
-    for labels in ([" ".join(box.lines) for box in panel.boxes], [box.short for box in panel.boxes]):
-        unit = max(
-            ceil((max(len(label), len(str(box.column))) + 1) / box.width)
-            for box, label in zip(panel.boxes, labels, strict=True)
-        )
-        if unit * panel.columns <= width:
-            break
-    return labels, unit
-
-
-def _cell(box: Box, label: str, unit: int, color: bool) -> str:
-    shown = f"{label:>{unit * box.width - 1}}"
+def _cell(label: str, field: int, shade: int, color: bool) -> str:
+    shown = f"{label:>{field - 1}}"
     if not color:
         return shown + " "
-    red, green, blue = (int(SHADES[box.shade][at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = (int(SHADES[shade][at : at + 2], 16) for at in (1, 3, 5))
     return f"\x1b[48;2;{red};{green};{blue}m\x1b[30m{shown}\x1b[0m "
