@@ -165,6 +165,7 @@ def _instructions() -> Iterator[str]:
     yield f"### `T.ptx[text]`\n\n{markdown(PtxNames.__doc__)}\n\n{markdown(InstructionInKernel.__doc__)}\n"
     yield _entry("T.cuda.tile.apply", cuda.apply)
     yield _entry("T.cuda.fragments", cuda.fragments)
+    yield _entry("T.cuda.convert", cuda.convert)
     yield _entry("T.cuda.has", cuda.has)
     implied = {row.text for row in (*scalar.ROWS, *memory.ROWS)}
     sections: dict[str, list[Row]] = {}

@@ -288,6 +288,6 @@ def test_has_of_what_is_no_instruction():
         b = T.cuda.has(3)
 
     assert [message for message, _ in refused(kernel)] == [
-        "there is no instruction 'lmatrix'; did you mean ldmatrix or stmatrix or max?",
+        "there is no instruction 'lmatrix'; did you mean ldmatrix or stmatrix or movmatrix?",
         'T.cuda.has: expected an instruction, T.ptx["..."], but got int 3',
     ]

@@ -26,7 +26,7 @@ from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Registers, Slot
 from warpjit.isa.operands import ONE_WARP, accepts, elements_a_register, fragment_operand
 from warpjit.isa.proof import prove
-from warpjit.isa.row import Row
+from warpjit.isa.row import Operand, Row
 from warpjit.isa.scalar import CONVERT_PAIR
 from warpjit.isa.table import lookup
 from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m
@@ -43,7 +43,7 @@ def sizes(tensor: TensorValue) -> tuple[int, ...]:
     return tuple(static_int(extent, "an extent") for extent in tensor.shape)
 
 
-def _in_registers(tensor: TensorValue, what: str) -> TileLayout:
+def in_registers(tensor: TensorValue, what: str) -> TileLayout:
     """The layout of a local tensor whose threads are lanes. TraceError for anything else."""
     if not isinstance(tensor.base, Registers):
         raise TraceError(f"{what}: expected a tensor in registers, but {tensor.name} is in {tensor.space} memory")
@@ -75,7 +75,7 @@ def matrix(builder: Builder, tensor: TensorValue, what: str) -> TensorValue:
 
 def regs(builder: Builder, tensor: TensorValue) -> TensorValue:
     """`t.regs`: this lane's registers, in order, as a tensor of one axis. A window's may have gaps between them."""
-    layout = _in_registers(tensor, "regs")
+    layout = in_registers(tensor, "regs")
     iters = _register_iters(tensor, layout)
     start = static_int(tensor.offset, "an offset") + layout.offset.get(m, 0)
     own = TileLayout.from_iters(iters or (Iter(1, 1, m),)).canonicalize()
@@ -105,7 +105,7 @@ def fill(builder: Builder, tensor: TensorValue, value: Value) -> None:
 
 def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
     """`t.cast(dtype)`: new registers with the same elements, converted where they are."""
-    layout, target = _in_registers(tensor, "cast"), as_dtype(dtype)
+    layout, target = in_registers(tensor, "cast"), as_dtype(dtype)
     source = regs(builder, tensor)
     (count,) = sizes(source)
     result = registers_tensor(builder, sizes(tensor), target, _dense(tensor, layout), tensor.name)
@@ -144,7 +144,7 @@ def _dense(tensor: TensorValue, layout: TileLayout) -> TileLayout:
 
 def each(builder: Builder, tensor: TensorValue) -> tuple[tuple[Index, ...], ...]:
     """`t.each()`: (register, row, column) of each register of this lane."""
-    _in_registers(tensor, "each")
+    in_registers(tensor, "each")
     whole = matrix(builder, tensor, "each") if len(tensor.shape) == 4 else tensor
     assert isinstance(whole.layout, TileLayout)
     axes = [_axis_digits(whole.layout, sizes(whole), axis) for axis in range(len(whole.shape))]
@@ -227,39 +227,65 @@ def _check_inverse(tensor: TensorValue, layout: TileLayout, shape: Sequence[int]
 # ---- as an operand ----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class OperandView:
+    """A fragment cut into the atoms of an operand; `counts` names its repeats."""
+
+    row: Row
+    operand: Operand
+    view: TensorValue
+    counts: dict[str, int]
+
+    @property
+    def element(self) -> bool:
+        """Whether the view's elements are those that registers pack."""
+        assert self.operand.dtype is not None
+        return self.view.dtype.bits < self.operand.dtype.bits
+
+
 def as_operand(builder: Builder, tensor: TensorValue, instruction: Value, operand: Value) -> TensorValue:
     """`t.as_operand(instruction, "A")`: the same registers under the operand's axes, proven to be in place."""
+    cut = operand_view(builder, tensor, instruction, operand, "as_operand")
+    prove_view(cut)
+    return cut.view
+
+
+def prove_view(cut: OperandView) -> None:
+    """Raises InstructionError where the registers are not in place."""
+    view = cut.view
+    assert isinstance(view.base, Registers)
+    prove(cut.row, cut.operand.name, placed_layout(view), sizes(view), view.dtype, view.base.count, ONE_WARP)
+
+
+def operand_view(builder: Builder, tensor: TensorValue, instruction: Value, operand: Value, what: str) -> OperandView:
+    """The fragment's matrix cut into the operand's atoms: nothing is known of where the elements are."""
     row = lookup(instruction) if isinstance(instruction, str) else instruction
     if not isinstance(row, Row):
-        raise TraceError(
-            f'as_operand: expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}'
-        )
+        raise TraceError(f'{what}: expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}')
     wanted = fragment_operand(row, operand)
-    _in_registers(tensor, "as_operand")
+    in_registers(tensor, what)
     if not accepts(wanted, tensor.dtype):
         raise TraceError(
-            f"as_operand: {row.text} takes {wanted.element or wanted.dtype} as operand {operand}, but {tensor.name} "
+            f"{what}: {row.text} takes {wanted.element or wanted.dtype} as operand {operand}, but {tensor.name} "
             f"holds {tensor.dtype}"
         )
     assert wanted.dtype is not None and isinstance(tensor.base, Registers)
     if tensor.base.word.bits != wanted.dtype.bits:
         raise TraceError(
-            f"as_operand: operand {operand} of {row.text} is in {wanted.dtype.bits}-bit registers, but {tensor.name} "
+            f"{what}: operand {operand} of {row.text} is in {wanted.dtype.bits}-bit registers, but {tensor.name} "
             f"has {tensor.base.word.bits}-bit ones"
         )
-    whole = matrix(builder, tensor, "as_operand")
+    whole = matrix(builder, tensor, what)
     packed = elements_a_register(wanted) if tensor.dtype.bits < wanted.dtype.bits else 1
     rows, columns = wanted.shape[0], prod(wanted.shape[1:]) * packed
     for extent, atom, axis in zip(sizes(whole), (rows, columns), ("rows", "columns"), strict=True):
         if extent % atom:
             raise TraceError(
-                f"as_operand: operand {operand} of {row.text} has {atom} {axis}, but {tensor.name} has {extent}, which "
+                f"{what}: operand {operand} of {row.text} has {atom} {axis}, but {tensor.name} has {extent}, which "
                 "is no multiple"
             )
     view = rearrange(builder, whole, "(i row) (j column) -> i j row column", {"row": rows, "column": columns})
-    placed = placed_layout(view)
-    prove(row, operand, placed, sizes(view), tensor.dtype, tensor.base.count, ONE_WARP)
-    return view
+    return OperandView(row, wanted, view, dict(zip(wanted.repeats, sizes(view), strict=False)))
 
 
 def placed_layout(tensor: TensorValue) -> TileLayout:
@@ -273,7 +299,7 @@ def placed_layout(tensor: TensorValue) -> TileLayout:
 
 def halves_of(tensor: TensorValue) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(lanes, places) of the 16-bit elements of a matrix in registers: who holds each, and where in its registers."""
-    layout = _in_registers(tensor, "a matrix of 8 x 8 blocks")
+    layout = in_registers(tensor, "a matrix of 8 x 8 blocks")
     rows, columns = sizes(tensor)
     packed = tensor.dtype.bits // 16
     shape = (rows, columns * packed)

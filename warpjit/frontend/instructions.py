@@ -7,15 +7,18 @@ from collections.abc import Callable
 from warpjit.errors import TraceError
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.calls import INTRINSICS
+from warpjit.frontend.conversions import convert_operand
 from warpjit.frontend.fragments import fill as fill_fragment
+from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.literals import describe
 from warpjit.frontend.raw import raw
 from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.tiles import apply
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
-from warpjit.isa.operands import operand_layout, operand_shape
-from warpjit.isa.row import Row
+from warpjit.ir.dtypes import DType
+from warpjit.isa.operands import accepts, elements_a_register, fragment_operand, operand_layout, operand_shape
+from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
 
 
@@ -28,6 +31,7 @@ def fragments(
     N: Value = 1,
     K: Value = 1,
     batch: Value = (),
+    dtype: Value = None,
     fill: Value = None,
 ) -> TensorValue:
     tracer.require_device("T.cuda.fragments")
@@ -38,14 +42,41 @@ def fragments(
         raise TraceError(f"T.cuda.fragments: expected batch to be a tuple but got {describe(batch)}")
     sizes = tuple(static_int(extent, "an extent of batch") for extent in batch)
     m, n, k = (static_int(value, name) for name, value in (("M", M), ("N", N), ("K", K)))
-    shape = operand_shape(row, operand, M=m, N=n, K=k, batch=sizes)
-    layout = operand_layout(row, operand, M=m, N=n, K=k, batch=sizes)
-    dtype = row.operand(operand).dtype
-    assert dtype is not None
-    tensor = registers_tensor(tracer.builder, shape, dtype, layout, tracer.hint or operand)
+    wanted = fragment_operand(row, operand)
+    of = _type_of(row, wanted, dtype)
+    element = wanted.dtype is not None and of.bits < wanted.dtype.bits
+    shape = operand_shape(row, operand, M=m, N=n, K=k, batch=sizes, element=element)
+    layout = operand_layout(row, operand, M=m, N=n, K=k, batch=sizes, element=element)
+    tensor = registers_tensor(tracer.builder, shape, of, layout, tracer.hint or operand)
     if fill is not None:
         fill_fragment(tracer.builder, tensor, fill)
     return tensor
+
+
+def _type_of(row: Row, operand: Operand, dtype: Value) -> DType:
+    """The type of a fragment's elements: the operand's registers, or what is asked for and fits."""
+    assert operand.dtype is not None
+    packed = elements_a_register(operand) > 1 and operand.element is not None
+    if dtype is None or (dtype == "element" and not packed):
+        return operand.dtype
+    if dtype == "element":
+        assert operand.element is not None
+        return operand.element
+    of = as_dtype(dtype)
+    if not accepts(operand, of):
+        packing = f', or "element" ({operand.element})' if packed else ""
+        raise TraceError(
+            f"T.cuda.fragments: dtype: expected a type of {operand.dtype.bits} bits{packing} for operand "
+            f"{operand.name} of {row.text}, but got {of}"
+        )
+    return of
+
+
+def convert(tracer: Tracer, fragment: Value, instruction: Value, operand: Value) -> TensorValue:
+    tracer.require_device("T.cuda.convert")
+    if not isinstance(fragment, TensorValue):
+        raise TraceError(f"T.cuda.convert: expected a fragment but got {describe(fragment)}")
+    return convert_operand(tracer.builder, fragment, instruction, operand)
 
 
 def has(tracer: Tracer, instruction: Value) -> bool:
@@ -71,6 +102,7 @@ INTRINSICS.update(
         "raw instruction": raw,
         "T.cuda.tile.apply": apply,
         "T.cuda.fragments": fragments,
+        "T.cuda.convert": convert,
         "T.cuda.has": has,
         "T.cuda.cta_sync": _named("bar.sync", 0),
         "T.cuda.warp_sync": _named("bar.warp.sync", ALL_LANES),

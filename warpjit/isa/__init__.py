@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpjit.isa.calculator import given, giver, holds, listed, where
+    from warpjit.isa.conversion import convert, matrix_layout
     from warpjit.isa.fitting import fits
     from warpjit.isa.table import lookup
 
-__all__ = ["fits", "given", "giver", "holds", "listed", "lookup", "where"]
+__all__ = ["convert", "fits", "given", "giver", "holds", "listed", "lookup", "matrix_layout", "where"]
 
 _HOMES = {
+    "convert": "warpjit.isa.conversion",
     "fits": "warpjit.isa.fitting",
     "given": "warpjit.isa.calculator",
     "giver": "warpjit.isa.calculator",
     "holds": "warpjit.isa.calculator",
     "listed": "warpjit.isa.calculator",
     "lookup": "warpjit.isa.table",
+    "matrix_layout": "warpjit.isa.conversion",
     "where": "warpjit.isa.calculator",
 }
 """The module of each name that is loaded late."""

@@ -26,6 +26,7 @@ from warpjit.isa import (
     mma_sparse,
     scalar,
     scalar_math,
+    shuffle,
     wide_memory,
 )
 from warpjit.isa.row import Row
@@ -33,7 +34,7 @@ from warpjit.isa.row import Row
 _FILES = (
     *(scalar, scalar_math, memory, wide_memory, matrix_move, matrix_move_bytes),
     *(mma_floats, mma_double, mma_fp8, mma_integers, mma_sparse),
-    *(async_copy, barriers),
+    *(shuffle, async_copy, barriers),
 )
 _SHOWN = 4
 

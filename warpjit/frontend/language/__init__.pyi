@@ -1593,6 +1593,7 @@ class Tensor(Generic[E]):
     def cast(self, dtype: DTypeOf[F]) -> Tensor[F]: ...
     def each(self) -> tuple[tuple[Any, ...], ...]: ...
     def as_operand(self, instruction: Instruction, operand: str) -> Tensor[E]: ...
+    def convert(self, layout: Layout) -> Tensor[E]: ...
     def ptr(self, *indices: Index) -> Pointer: ...
 
 class _Windows(Generic[E]):
@@ -1638,46 +1639,49 @@ class _Mma10(Instruction):
 class _Mma11(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
 
-class _Cp12(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
+class _Shfl12(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> uint32: ...
 
 class _Cp13(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
+    def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Cp14(Instruction):
-    def __call__(self, *, pred: Number | None = None) -> None: ...
+    def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Cp15(Instruction):
-    def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
+    def __call__(self, *, pred: Number | None = None) -> None: ...
 
 class _Cp16(Instruction):
+    def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
+
+class _Cp17(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar17(Instruction):
+class _Bar18(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar18(Instruction):
+class _Bar19(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier19(Instruction):
+class _Mbarrier20(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier20(Instruction):
+class _Mbarrier21(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier21(Instruction):
+class _Mbarrier22(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier22(Instruction):
+class _Mbarrier23(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier23(Instruction):
+class _Mbarrier24(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait24(Instruction):
+class _MbarrierWait25(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect25(Instruction):
+class _Elect26(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -2017,6 +2021,17 @@ class PtxNames:
     def __getitem__(
         self,
         text: Literal[
+            "shfl.sync.idx.b32",
+            "shfl.sync.up.b32",
+            "shfl.sync.down.b32",
+            "shfl.sync.bfly.b32",
+        ],
+        /,
+    ) -> _Shfl12: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
             "cp.async.ca.shared.global",
             "cp.async.ca.shared.global.L2::64B",
             "cp.async.ca.shared.global.L2::128B",
@@ -2027,7 +2042,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp12: ...
+    ) -> _Cp13: ...
     @overload
     def __getitem__(
         self,
@@ -2042,7 +2057,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp13: ...
+    ) -> _Cp14: ...
     @overload
     def __getitem__(
         self,
@@ -2066,7 +2081,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp14: ...
+    ) -> _Cp15: ...
     @overload
     def __getitem__(
         self,
@@ -2074,7 +2089,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp15: ...
+    ) -> _Cp16: ...
     @overload
     def __getitem__(
         self,
@@ -2083,7 +2098,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp16: ...
+    ) -> _Cp17: ...
     @overload
     def __getitem__(
         self,
@@ -2096,7 +2111,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar17: ...
+    ) -> _Bar18: ...
     @overload
     def __getitem__(
         self,
@@ -2104,7 +2119,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar18: ...
+    ) -> _Bar19: ...
     @overload
     def __getitem__(
         self,
@@ -2113,7 +2128,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier19: ...
+    ) -> _Mbarrier20: ...
     @overload
     def __getitem__(
         self,
@@ -2122,7 +2137,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier20: ...
+    ) -> _Mbarrier21: ...
     @overload
     def __getitem__(
         self,
@@ -2133,7 +2148,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier21: ...
+    ) -> _Mbarrier22: ...
     @overload
     def __getitem__(
         self,
@@ -2152,7 +2167,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier22: ...
+    ) -> _Mbarrier23: ...
     @overload
     def __getitem__(
         self,
@@ -2167,7 +2182,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier23: ...
+    ) -> _Mbarrier24: ...
     @overload
     def __getitem__(
         self,
@@ -2175,7 +2190,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait24: ...
+    ) -> _MbarrierWait25: ...
     @overload
     def __getitem__(
         self,
@@ -2183,7 +2198,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect25: ...
+    ) -> _Elect26: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 

@@ -146,11 +146,27 @@ def fragments(
     N: int = 1,
     K: int = 1,
     batch: tuple[int, ...] = (),
+    dtype: type[Any] | str | None = None,
     fill: Number | None = None,
 ) -> Tensor[Any]:
     """Registers that hold `operand` ("A", "D", ...) of the instruction for so many repeats, in its own layout.
 
-    The tensor's shape is (*batch, repeats…, *atom) in the operand's register words; `fill` sets every register.
+    dtype  omitted: the operand's register words, of which the shape is (*batch, repeats…, *atom). A type: any as wide
+           as a register, or that of the elements which a register packs (float16, int8, int4, …): the last axis is as
+           many times as long. "element": the type of the packed elements, whatever the instruction
+    fill   the number that every register (or element) is set to
+
+    `t.view(dtype)` changes between the forms; both are the same registers and make the same code.
+    Raises TraceError for a type that is neither.
+    """
+
+
+@intrinsic("T.cuda.")
+def convert(fragment: Tensor[Any], instruction: Instruction | str, operand: str) -> Tensor[Any]:
+    """The fragment's matrix as `operand` of the instruction: `as_operand` where it is in place, otherwise moved there.
+
+    What moves it is as in `t.convert(layout)`, to the instruction's own layout. Raises TraceError as `as_operand` for
+    types and sizes, and for elements that would leave their warp.
     """
 
 
@@ -165,6 +181,7 @@ __all__ = [
     "apply",
     "block_dim",
     "block_idx",
+    "convert",
     "cta_sync",
     "elect_sync",
     "fragments",

@@ -129,6 +129,15 @@ class TensorInKernel(Generic[E]):
         """
         return self
 
+    def convert(self, layout: Layout) -> TensorInKernel[E]:
+        """The same elements where `layout` has them, for the same shape: lanes and registers of this warp.
+
+        `warpjit.isa.convert` says beforehand what it takes: nothing (the same registers are returned), registers under
+        other names, parts of registers put together, `movmatrix`, or shuffles, which all lanes execute together.
+        Raises TraceError as `t.regs`; another number of elements; elements that would leave their warp.
+        """
+        return self
+
     def ptr(self, *indices: Index) -> Pointer:
         """The address of an element (without indices: of the first), for an instruction's raw form.
 
