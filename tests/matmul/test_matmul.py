@@ -232,6 +232,11 @@ def test_tiles_that_make_no_sense() -> None:
         Tile(32, 32, 32, 16, 24, 3)
     with pytest.raises(ArgumentError, match="expected m and n"):
         Tile(32, 32, 32, 16, 16, 1)
+    for sizes in ((0, 32, 32, 16, 16, 3), (32, 32, 32, 0, 16, 3), (-32, 32, 32, 16, 16, 3), (32, 32, 0, 16, 16, 3)):
+        with pytest.raises(ArgumentError, match="expected positive ints"):
+            Tile(*sizes)
+    with pytest.raises(ArgumentError, match="expected positive ints"):
+        Tile(32, 32, 32, 16, 16, 3, group=-1)
 
 
 def refusal(*args: Any, **how: Any) -> str:
@@ -266,3 +271,23 @@ def test_refusals() -> None:
         "operands[1]: expected 3 matrices, one for each batch, but got 2"
     )
     assert refusal(a, b, operands=(1.0,)) == "matmul: operands are arguments of an epilogue, but there is none"
+
+
+def test_tensors_without_memory_of_their_own() -> None:
+    a, expected = torch.randn(4, 4).half(), "a: expected a dense tensor in memory, but"
+    for other in (a.to_sparse(), a.float().to_mkldnn()):
+        assert refusal(other, a).startswith(expected)
+    for caller in (torch.vmap(lambda x: matmul(x, a)), torch.func.grad(lambda x: matmul(x, a).sum())):
+        with pytest.raises(ArgumentError, match=expected):
+            caller(a.expand(3, 4, 4))
+
+
+@pytest.mark.parametrize("strides", [(0, 1), (3, 1)])
+def test_results_that_would_be_written_over_one_another(strides: tuple[int, int]) -> None:
+    a, place = torch.ones(4, 4).half(), torch.zeros(64).half()
+    sentence = f"out: expected a place in memory for each element but got shape (4, 4) with strides {strides}"
+    assert refusal(a, a, out=place.as_strided((4, 4), strides)) == sentence
+    assert not place.any()
+    batches = place.as_strided((2, 4, 4), (4, 8, 1))  # rows of two results in turn are as good as any
+    assert matmul(a.expand(2, 4, 4), a, out=batches, tile=SMALL).eq(4).all()
+    assert matmul(a[:0], a, out=place.as_strided((0, 4), (0, 1)), tile=SMALL).shape == (0, 4)

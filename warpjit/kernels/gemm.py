@@ -41,6 +41,9 @@ class Tile:
     group: int = 8
 
     def __post_init__(self) -> None:
+        sizes = (self.m, self.n, self.k, self.warp_m, self.warp_n, self.stages, self.group)
+        if not all(type(each) is int and each > 0 for each in sizes):
+            raise ArgumentError(f"{self}: expected positive ints")
         whole = self.m % self.warp_m == self.n % self.warp_n == self.warp_m % 16 == self.warp_n % 16 == self.k % 32 == 0
         if not whole or self.stages < 2 or self.warps > 32:
             raise ArgumentError(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from warpjit.cuda.driver import present_target
 from warpjit.errors import ArgumentError
+from warpjit.frontend.specialize import brief
 from warpjit.isa.target import Target
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.gemm import Case, Tile, gemm
@@ -93,9 +94,9 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, name: str, x: Any) -> Facts:
-        """ArgumentError: no tensor, or none in memory."""
+        """ArgumentError: no tensor, or one without strides or memory of its own (sparse, inside of a vmap)."""
         if not hasattr(x, "data_ptr"):
-            raise ArgumentError(f"{name}: expected a tensor but got {x!r}")
+            raise ArgumentError(f"{name}: expected a tensor but got {brief(x)}")
         try:
             return cls(x.dtype, x.shape, x.stride(), x.element_size(), x.data_ptr() % 16 == 0)
         except RuntimeError as error:
@@ -116,6 +117,16 @@ class Facts(NamedTuple):
     def packed(self) -> bool:
         steps = zip(self.shape, self.strides, range(len(self.shape)), strict=True)
         return all(n == 1 or stride == math.prod(self.shape[axis + 1 :]) for n, stride, axis in steps)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two elements may be one place in memory."""
+        reach = 0
+        for step, extent in sorted((step, extent) for extent, step in zip(self.shape, self.strides, strict=True)):
+            if extent > 1 and step <= reach:
+                return 0 not in self.shape
+            reach += step * (extent - 1)
+        return False
 
     @property
     def width(self) -> int:
@@ -199,6 +210,10 @@ def _plan(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: T
             raise ArgumentError(
                 f"operands[{position}]: expected {batch[0]} matrices, one for each batch, but got {lead}"
             )
+    if out.overlaps:
+        raise ArgumentError(
+            f"out: expected a place in memory for each element but got shape {shape} with strides {tuple(out.strides)}"
+        )
     left = Stored.best(a.expanded(tuple(batch)))
     right = Stored.best(b.transposed.expanded(tuple(batch)))
     widths = left.facts.width, right.facts.width, out.width
