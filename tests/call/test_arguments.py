@@ -250,8 +250,13 @@ BAD_NUMBERS = [
     (fill, "1.0", "value: expected a number (float32) but got '1.0'"),
     (fill, torch.tensor(1.0), "value: expected a number (float32) but got a tensor: pass .item() of it"),
     (fill, None, "value: expected a number (float32) but got None"),
+    (fill, 10**309, "value: an int of 1027 bits is too large for float32"),
+    (
+        shown,
+        -(10**400),
+        "value: an int of 1329 bits does not fit int32 (-2147483648 to 2147483647): annotate value as T.int64",
+    ),
     (fill, 3.4028235677973366e38, "value: 3.4028235677973366e+38 is too large for float32"),
-    (fill, 10**309, f"value: {10**309} is too large for float32"),
 ]
 
 
@@ -372,3 +377,10 @@ def test_unaligned_but_dense_tensors_run(device, run):
     out = torch.empty(33, device=device)[1:]
     run(double, base[3:35], out)
     assert torch.equal(out, base[3:35] * 2)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_nested_tensor_has_no_shape():
+    nested = torch.nested.nested_tensor([torch.zeros(32), torch.zeros(32)])
+    with pytest.raises(ArgumentError, match="X: expected a dense tensor in memory, but"):
+        double(nested, torch.zeros(32))

@@ -122,9 +122,11 @@ def _kind(parameter: Parameter, name: str, value: Any, call: Call) -> Kind:
 
 
 def brief(value: Any) -> str:
-    """A value as messages show it: tensors and arrays by their type."""
+    """A value as messages show it: tensors and arrays by their type, what is too long to print by its length."""
     if is_tensor(value):
         return "a tensor"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an int of {value.bit_length()} bits"
     return f"a {type(value).__name__}" if hasattr(value, "shape") and np.ndim(value) else repr(value)
 
 
@@ -192,8 +194,9 @@ def facts_of(name: str, value: Any, call: Call) -> tuple[DType, tuple[int, ...],
     ArgumentError: a type that the language lacks, no strides (sparse), values that are negated when read, no memory.
     """
     dtype = _DTYPES.get(value.dtype) or _tensor_dtype(name, value)
-    shape, nowhere = tuple(value.shape), value.device.type == "meta" or (call.specs and hasattr(value, "fake_mode"))
+    nowhere = value.device.type == "meta" or (call.specs and hasattr(value, "fake_mode"))
     try:
+        shape = tuple(value.shape)
         strides = tuple(value.stride())
         pointer = 0 if nowhere else value.data_ptr()
     except RuntimeError as error:
@@ -349,7 +352,7 @@ def check_scalar(name: str, value: Any, dtype: DType) -> None:
     elif not hasattr(value, "__float__"):
         raise ArgumentError(f"{name}: expected a number ({dtype}) but got {value!r}")
     elif _is_too_large(value, dtype):
-        raise ArgumentError(f"{name}: {value!r} is too large for {dtype}")
+        raise ArgumentError(f"{name}: {brief(value)} is too large for {dtype}")
 
 
 def _is_too_large(value: Any, dtype: DType) -> bool:
@@ -367,4 +370,4 @@ def _check_integer(name: str, value: Any, dtype: DType) -> None:
         raise ArgumentError(f"{name}: expected an integer ({dtype}) but got {value!r}") from None
     if not dtype.min <= number <= dtype.max:
         hint = f": annotate {name} as T.int64" if dtype == dtypes.int32 else ""
-        raise ArgumentError(f"{name}: {number} does not fit {dtype} ({dtype.min} to {dtype.max}){hint}")
+        raise ArgumentError(f"{name}: {brief(number)} does not fit {dtype} ({dtype.min} to {dtype.max}){hint}")
