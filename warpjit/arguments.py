@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from warpjit.ir.dtypes import DType
 from warpjit.passes.expressions import Arguments
 from warpjit.passes.plan import PlannedParameter
 from warpjit.sim import GlobalMemory
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,24 @@ def stream_reader() -> Callable[[int], int]:
     """
     reader: Callable[[int], int] = torch_module()._C._cuda_getCurrentRawStream
     return reader
+
+
+def outside_of_graphs(function: F) -> F:
+    """Tell torch.compile to run a Python function, and all that it calls, as it is: it would look for a graph in it.
+
+    A caller that is compiled is then two graphs with the call between them. Costs nothing at a call, unlike
+    `torch.compiler.disable`. Without torch, and where another version of it has no such way, nothing happens.
+    """
+    plain = getattr(function, "__func__", function)
+    try:
+        frames = torch_module()._C._dynamo.eval_frame
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(plain.__code__, frames._FrameExecStrategy(skip, skip))
+        plain._torchdynamo_disable = True
+        plain._torchdynamo_disable_msg = "a kernel runs as it is, between graphs"
+    except (AttributeError, TypeError):
+        pass
+    return function
 
 
 def planned(runtime: Sequence[Any], kinds: Sequence[Kind]) -> Arguments:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpjit import guards
+from warpjit.arguments import outside_of_graphs
 from warpjit.errors import WarpjitError
 from warpjit.fastcall import Launch, Ready, Slot, Template, fixed, run_text, template
 from warpjit.frontend.kinds import BASE_ALIGNMENT
@@ -189,6 +190,7 @@ def calls(owner: Any, function: Callable[..., Any]) -> None:
     A method that handed its arguments on would cost a tenth of the whole call.
     """
     base = type(owner)
+    outside_of_graphs(function)
     kept = {"__call__": staticmethod(function), "__doc__": base.__doc__, "__module__": base.__module__}
     owner.__class__ = type(base.__name__, (base,), kept)
 

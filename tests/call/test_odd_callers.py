@@ -14,6 +14,8 @@ from driver_stand_in import in_thread
 import warpjit as package
 from warpjit import T, warpjit
 from warpjit.cuda import toolchain
+from warpjit.kernels.gemm import Tile
+from warpjit.kernels.matmul import matmul
 
 
 class Model(torch.nn.Module):
@@ -61,3 +63,33 @@ def test_a_kernel_may_be_called_for_while_it_is_compiled(monkeypatch: pytest.Mon
     monkeypatch.setattr(toolchain, "compile_cubin", compile_cubin)
     cubin = in_thread(lambda: local.cubin(target="sm_90a"), seconds=60)
     assert isinstance(cubin, bytes) and inside[1] == cubin
+
+
+def test_compiled_callers_run_kernels_between_graphs() -> None:
+    """torch.compile finds graphs before and after a call, and none in it, cold or warm."""
+    graphs = 0
+
+    def backend(module: Any, inputs: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return module.forward
+
+    @warpjit
+    def local(X, Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        Out[T.cuda.lane_id()] = X[T.cuda.lane_id()] + 1.0
+
+    bound = local.bind(torch.zeros(32), torch.zeros(32))
+
+    def caller(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        local(x * 2.0, out)
+        middle = out * 3.0
+        bound(middle, out)
+        return matmul(out.half()[None], out.half()[:, None], tile=Tile(16, 16, 32, 16, 16, 2)).float() - 1.0
+
+    x = torch.arange(32.0) / 32
+    expected = ((x * 2 + 1) * 3 + 1).square().sum() - 1
+    compiled = torch.compile(caller, backend=backend)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x, torch.zeros(32)).squeeze(), expected, rtol=1e-2, atol=0)
+    assert graphs == 4  # of what stands before, between and after three calls

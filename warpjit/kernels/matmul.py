@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from warpjit.arguments import outside_of_graphs
 from warpjit.cuda.driver import present_target
 from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
@@ -43,6 +44,7 @@ ELEMENTS = ("torch.float16", "torch.bfloat16")
 RESULTS = (*ELEMENTS, "torch.float32")
 
 
+@outside_of_graphs
 def matmul(
     a: Any,
     b: Any,
