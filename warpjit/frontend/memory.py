@@ -50,7 +50,8 @@ def load(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) 
     if tensor.dtype is dtypes.mbarrier:
         raise TraceError(f"{tensor.name} holds mbarriers: give its address, {tensor.name}.ptr(i), to an instruction")
     if isinstance(tensor.base, Registers):
-        return _read(builder, tensor, register(tensor, coordinates))
+        read = _read_nibble if tensor.dtype in NIBBLES else _read
+        return read(builder, tensor, register(tensor, coordinates))
     place = address(builder, tensor, coordinates)
     row = LOAD.get((tensor.space, tensor.dtype.name))
     if row is None:
@@ -67,6 +68,9 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
         raise TraceError(f"{tensor.name} holds mbarriers: they change through mbarrier instructions only")
     if not isinstance(value, Scalar) and not is_number(value):
         raise TraceError(f"expected a number to store in {tensor.name} but got {arithmetic.describe(value)}")
+    if tensor.dtype in NIBBLES and isinstance(tensor.base, Registers):
+        _write_nibble(builder, tensor, register(tensor, coordinates), value)
+        return
     scalar = (
         arithmetic.convert(builder, value, tensor.dtype)
         if isinstance(value, Scalar)
@@ -193,3 +197,43 @@ def _insert(builder: Builder, word: Scalar, value: Scalar, bits: int, part: int)
         return raw
     operands: Any = (builder.atom(word), builder.atom(raw), None)
     return builder.operate(INSERT[bits], operands, fact.of_type(dtypes.uint32), params=(("index", part),))
+
+
+# ---- four-bit elements of registers ------------------------------------------------------------------
+
+NIBBLES = {dtypes.int4: dtypes.int8, dtypes.uint4: dtypes.uint8}
+"""The type in which the value of a 4-bit element of a register is read and written."""
+
+
+def _nibble_word(builder: Builder, tensor: TensorValue, element: int) -> tuple[Slot, int]:
+    slot, part = _slot(tensor, element)
+    if slot.dtype.bits != 32:
+        raise TraceError(f"{tensor.name}: 4-bit elements of {slot.dtype.bits}-bit registers cannot be read one by one")
+    return slot, part
+
+
+def _read_nibble(builder: Builder, tensor: TensorValue, element: int) -> Scalar:
+    slot, part = _nibble_word(builder, tensor, element)
+    signed = tensor.dtype is dtypes.int4
+    word = bitcast(builder, _take(builder, slot), dtypes.int32 if signed else dtypes.uint32)
+    top = arithmetic.binary(builder, "shl", word, 28 - 4 * part) if part < 7 else word
+    return arithmetic.convert(builder, arithmetic.binary(builder, "shr", top, 28), NIBBLES[tensor.dtype])
+
+
+def _write_nibble(builder: Builder, tensor: TensorValue, element: int, value: Value) -> None:
+    """Integers modulo 16; floats towards zero, saturating; a literal must fit."""
+    slot, part = _nibble_word(builder, tensor, element)
+    holder, low, high = NIBBLES[tensor.dtype], tensor.dtype.min, tensor.dtype.max
+    if not isinstance(value, Scalar):
+        number = arithmetic.literal(builder, value, holder)
+        if not low <= value <= high:
+            raise TraceError(f"expected {low} to {high} to store in {tensor.name} of {tensor.dtype} but got {value!r}")
+    else:
+        number = arithmetic.convert(builder, value, holder)
+        if value.dtype.is_float:
+            number = arithmetic.binary(builder, "max", arithmetic.binary(builder, "min", number, high), low)
+    bits = arithmetic.binary(builder, "and", arithmetic.convert(builder, number, dtypes.uint32), 15)
+    placed = arithmetic.binary(builder, "shl", bits, 4 * part) if part else bits
+    word = bitcast(builder, _take(builder, slot), dtypes.uint32)
+    kept = arithmetic.binary(builder, "and", word, 0xFFFFFFFF ^ (15 << 4 * part))
+    _put(builder, slot, arithmetic.binary(builder, "or", kept, placed))
