@@ -55,6 +55,32 @@ def test_the_simulator_runs_it_for_a_target_that_has_it(monkeypatch: pytest.Monk
     assert (got == octets.reshape(4, 4, 2, 8).permute(3, 0, 2, 1)).all()
 
 
+SCALED = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0"
+
+
+@warpjit(unverified=True)
+def scaled(Out: T.Tensor((32, 2, 4), "float32")):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    mma = T.ptx[SCALED]
+    a, b = T.cuda.fragments(mma, "A", M=2, fill=0x38383838), T.cuda.fragments(mma, "B", fill=0x38383838)
+    d = T.cuda.fragments(mma, "D", M=2)
+    rows, columns = T.cuda.fragments(mma, "SFA", M=2, fill=0x7F807F7F), T.cuda.fragments(mma, "SFB", fill=0x7F7F7F82)
+    T.cuda.tile.apply(mma, d, a, b, 1.0, rows, 2, 1, columns, 0, 3)
+    sums = d.storage.view("float32")
+    for i in T.unroll(8):
+        Out[T.cuda.lane_id(), i // 4, i % 4] = sums[i]
+
+
+@pytest.mark.nvcc
+def test_a_product_with_scales(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPJIT_TARGET", "sm_120a")
+    out = torch.zeros(32, 2, 4)
+    scaled(out)
+    assert (out == 1 + 32 * 2 * 8).all()
+    assert "{2, 1}" in scaled.source(target="sm_120f")
+    assert scaled.cubin(target="sm_121a")[:4] == b"\x7fELF"
+
+
 @warpjit
 def turned(A: T.Tensor((8, 8), "float16"), Raw: T.Tensor((8, 8), "float16"), Tiled: T.Tensor((8, 8), "float16")):
     T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))

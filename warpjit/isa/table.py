@@ -23,6 +23,7 @@ from warpjit.isa import (
     mma_floats,
     mma_fp8,
     mma_integers,
+    mma_scaled,
     mma_sparse,
     scalar,
     scalar_math,
@@ -33,7 +34,7 @@ from warpjit.isa.row import Row
 
 _FILES = (
     *(scalar, scalar_math, memory, wide_memory, matrix_move, matrix_move_bytes),
-    *(mma_floats, mma_double, mma_fp8, mma_integers, mma_sparse),
+    *(mma_floats, mma_double, mma_fp8, mma_integers, mma_sparse, mma_scaled),
     *(shuffle, async_copy, barriers),
 )
 _SHOWN = 4

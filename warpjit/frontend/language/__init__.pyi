@@ -1639,49 +1639,67 @@ class _Mma10(Instruction):
 class _Mma11(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
 
-class _Shfl12(Instruction):
+class _Mma12(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma13(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma14(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma15(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma16(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma17(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Shfl18(Instruction):
     def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> uint32: ...
 
-class _Cp13(Instruction):
+class _Cp19(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp14(Instruction):
+class _Cp20(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp15(Instruction):
+class _Cp21(Instruction):
     def __call__(self, *, pred: Number | None = None) -> None: ...
 
-class _Cp16(Instruction):
+class _Cp22(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
-class _Cp17(Instruction):
+class _Cp23(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar18(Instruction):
+class _Bar24(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar19(Instruction):
+class _Bar25(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier20(Instruction):
+class _Mbarrier26(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier21(Instruction):
+class _Mbarrier27(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier22(Instruction):
+class _Mbarrier28(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier23(Instruction):
+class _Mbarrier29(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier24(Instruction):
+class _Mbarrier30(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait25(Instruction):
+class _MbarrierWait31(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect26(Instruction):
+class _Elect32(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -1905,6 +1923,56 @@ class PtxNames:
             "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc",
             "mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.xor.popc",
             "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e5m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e3m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e4m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e5m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e3m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e2m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e2m1.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e4m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e5m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e3m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e4m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e5m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e3m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e2m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m3.e2m1.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e4m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e5m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e2m3.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e2m1.f32",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e4m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e5m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e3m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e2m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e2m1.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e5m2.e4m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e5m2.e5m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e5m2.e3m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e5m2.e2m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e5m2.e2m1.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e4m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e5m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e3m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e2m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e2m1.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e4m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e5m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e3m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e2m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m3.e2m1.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e4m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e5m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e3m2.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e2m3.f16",
+            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
     ) -> _Mma8: ...
@@ -2014,9 +2082,157 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32",
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e4m3.f32",
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e3m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e2m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e5m2.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e5m2.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e5m2.e3m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e5m2.e2m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e5m2.e2m1.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e3m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e2m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m3.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m3.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m3.e3m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m3.e2m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m3.e2m1.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m1.e4m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m1.e5m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m1.e2m3.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e2m1.e2m1.f32",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e4m3.e4m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e4m3.e5m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e4m3.e3m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e4m3.e2m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e4m3.e2m1.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e5m2.e4m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e5m2.e5m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e5m2.e3m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e5m2.e2m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e5m2.e2m1.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e3m2.e4m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e3m2.e5m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e3m2.e3m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e3m2.e2m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e3m2.e2m1.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m3.e4m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m3.e5m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m3.e3m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m3.e2m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m3.e2m1.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e4m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e5m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e3m2.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e2m3.f16",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
     ) -> _Mma11: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e5m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e3m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e4m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e5m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e3m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e2m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e2m1.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e4m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e5m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e3m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e2m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e2m1.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e4m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e5m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e3m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e2m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e2m1.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e4m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e5m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e3m2.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m3.f32.ue8m0",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
+        ],
+        /,
+    ) -> _Mma12: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+        ],
+        /,
+    ) -> _Mma13: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+        ],
+        /,
+    ) -> _Mma14: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e5m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e3m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e4m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e5m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e3m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e2m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e5m2.e2m1.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e4m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e5m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e3m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e2m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e3m2.e2m1.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e4m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e5m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e3m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e2m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m3.e2m1.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e4m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e5m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e3m2.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m3.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
+        ],
+        /,
+    ) -> _Mma15: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+        ],
+        /,
+    ) -> _Mma16: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+        ],
+        /,
+    ) -> _Mma17: ...
     @overload
     def __getitem__(
         self,
@@ -2027,7 +2243,7 @@ class PtxNames:
             "shfl.sync.bfly.b32",
         ],
         /,
-    ) -> _Shfl12: ...
+    ) -> _Shfl18: ...
     @overload
     def __getitem__(
         self,
@@ -2042,7 +2258,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp13: ...
+    ) -> _Cp19: ...
     @overload
     def __getitem__(
         self,
@@ -2057,7 +2273,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp14: ...
+    ) -> _Cp20: ...
     @overload
     def __getitem__(
         self,
@@ -2081,7 +2297,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp15: ...
+    ) -> _Cp21: ...
     @overload
     def __getitem__(
         self,
@@ -2089,7 +2305,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp16: ...
+    ) -> _Cp22: ...
     @overload
     def __getitem__(
         self,
@@ -2098,7 +2314,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp17: ...
+    ) -> _Cp23: ...
     @overload
     def __getitem__(
         self,
@@ -2111,7 +2327,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar18: ...
+    ) -> _Bar24: ...
     @overload
     def __getitem__(
         self,
@@ -2119,7 +2335,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar19: ...
+    ) -> _Bar25: ...
     @overload
     def __getitem__(
         self,
@@ -2128,7 +2344,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier20: ...
+    ) -> _Mbarrier26: ...
     @overload
     def __getitem__(
         self,
@@ -2137,7 +2353,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier21: ...
+    ) -> _Mbarrier27: ...
     @overload
     def __getitem__(
         self,
@@ -2148,7 +2364,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier22: ...
+    ) -> _Mbarrier28: ...
     @overload
     def __getitem__(
         self,
@@ -2167,7 +2383,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier23: ...
+    ) -> _Mbarrier29: ...
     @overload
     def __getitem__(
         self,
@@ -2182,7 +2398,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier24: ...
+    ) -> _Mbarrier30: ...
     @overload
     def __getitem__(
         self,
@@ -2190,7 +2406,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait25: ...
+    ) -> _MbarrierWait31: ...
     @overload
     def __getitem__(
         self,
@@ -2198,7 +2414,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect26: ...
+    ) -> _Elect32: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
