@@ -11,11 +11,13 @@ from warpjit.frontend.conversions import convert_operand
 from warpjit.frontend.fragments import fill as fill_fragment
 from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.literals import describe
+from warpjit.frontend.packed import register_of
 from warpjit.frontend.raw import raw
 from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.tiles import apply
 from warpjit.frontend.tracer import Tracer
-from warpjit.frontend.values import TensorValue, Value
+from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
+from warpjit.frontend.views import reinterpret
 from warpjit.ir.dtypes import DType
 from warpjit.isa.operands import accepts, elements_a_register, fragment_operand, operand_layout, operand_shape
 from warpjit.isa.row import Operand, Row
@@ -49,8 +51,20 @@ def fragments(
     layout = operand_layout(row, operand, M=m, N=n, K=k, batch=sizes, element=element)
     tensor = registers_tensor(tracer.builder, shape, of, layout, tracer.hint or operand)
     if fill is not None:
-        fill_fragment(tracer.builder, tensor, fill)
+        _fill(tracer, tensor, wanted, fill)
     return tensor
+
+
+def _fill(tracer: Tracer, tensor: TensorValue, operand: Operand, fill: Value) -> None:
+    """Every element becomes `fill`: of the operand's type, or, in registers of a type that was asked for, of that."""
+    if not isinstance(fill, Scalar) and not is_number(fill):
+        raise TraceError(f"T.cuda.fragments: expected fill to be a number but got {describe(fill)}")
+    assert operand.dtype is not None
+    if tensor.dtype not in (operand.dtype, operand.element):
+        fill_fragment(tracer.builder, tensor, fill)
+        return
+    words = reinterpret(tracer.builder, tensor, operand.dtype)
+    fill_fragment(tracer.builder, words, register_of(tracer.builder, operand, fill))
 
 
 def _type_of(row: Row, operand: Operand, dtype: Value) -> DType:

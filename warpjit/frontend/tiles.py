@@ -17,6 +17,7 @@ from warpjit.frontend.addresses import Index, address, start_alignment, static_i
 from warpjit.frontend.copies import apply_copy, copies_chunks
 from warpjit.frontend.intrinsics import lane_id, warp_id
 from warpjit.frontend.matrices import apply_matrix, move_of
+from warpjit.frontend.packed import register_of
 from warpjit.frontend.raw import immediate
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
@@ -260,20 +261,19 @@ def _given(row: Row, operands: Sequence[Value], named: Mapping[str, Value]) -> d
 
 
 def _broadcast(tracer: Tracer, row: Row, operand: Operand, value: Value) -> Atom:
-    """C as a number: the same for every register."""
-    assert operand.dtype is not None
+    """C as a number: the same for every element."""
+    kind = operand.element or operand.dtype
+    assert kind is not None
     what = f"{row.text}: operand {operand.name}"
-    if isinstance(value, int) and operand.dtype.is_float:
+    if isinstance(value, int) and kind.is_float:
         raise TraceError(
-            f"{what}: expected a {operand.dtype} but got the int {value!r}: write {float(value)!r} or "
-            f"T.{operand.dtype}({value})"
+            f"{what}: expected a {kind} but got the int {value!r}: write {float(value)!r} or T.{kind}({value})"
         )
-    if isinstance(value, Scalar) and value.dtype != operand.dtype:
-        raise TraceError(f"{what}: expected a {operand.dtype} but got a scalar of type {value.dtype}")
+    if isinstance(value, Scalar) and value.dtype != kind:
+        raise TraceError(f"{what}: expected a {kind} but got a scalar of type {value.dtype}")
     if not isinstance(value, Scalar) and not is_number(value):
         raise TraceError(f"{what}: expected a tensor or a number but got {arithmetic.describe(value)}")
-    scalar = value if isinstance(value, Scalar) else arithmetic.literal(tracer.builder, value, operand.dtype)
-    return tracer.builder.atom(scalar)
+    return tracer.builder.atom(register_of(tracer.builder, operand, value))
 
 
 TILES: dict[Kind, Callable[[Application, Operand, TensorValue], Issues]] = {

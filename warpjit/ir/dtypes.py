@@ -44,7 +44,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The numpy type that holds this type's values in the simulator (one element a slot, 4-bit types too)."""
+        """The numpy type that holds this type's values in the simulator (one element a slot, also below 8 bits)."""
         return _NUMPY[self.name]
 
     @property
@@ -126,6 +126,8 @@ _NUMPY: dict[str, np.dtype[Any]] = {
     )
     for name in DTYPES
 }
+
+_NUMPY |= {"uint1": np.dtype(np.uint8), "tf32": np.dtype(np.float32)}
 
 _BY_NUMPY: dict[np.dtype[Any], DType] = {_NUMPY[name]: each for name, each in DTYPES.items() if each is not mbarrier}
 
