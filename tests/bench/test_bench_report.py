@@ -159,7 +159,13 @@ def test_what_was_measured_is_shown_again(tmp_path: Path, capsys: pytest.Capture
 
 def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["gemm", "launch", "start", "trace"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "gemm",
+        "isa",
+        "launch",
+        "start",
+        "trace",
+    ]
 
 
 def test_the_arguments_are_read() -> None:
@@ -174,7 +180,7 @@ def test_the_arguments_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("nothing", "figure: expected some of gemm, launch, start, trace, but got 'nothing'"),
+        ("nothing", "figure: expected some of gemm, isa, launch, start, trace, but got 'nothing'"),
         ("gemm --sizes 8192", "sizes: expected MxNxK, e.g. 4096x6144x4096, but got '8192'"),
         ("gemm --dtype fp8", "dtype: expected some of bfloat16, float16, but got 'fp8'"),
         ("gemm --regimes burst", "regimes: expected some of sustained, alternating, but got 'burst'"),

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from bench.isa import DENSE
 from warpjit.isa.operands import accepts, elements_a_register, operand_layout, operand_shape
 from warpjit.isa.row import Operand, Row
-from warpjit.isa.table import rows
 
 Formula = Callable[[int, int, int], tuple[int, int]]
 """(group, thread, i) to (row, column) of A and C, or (k, n) of B."""
@@ -94,7 +94,6 @@ SECTIONS: dict[tuple[str, str], Fragments] = {
     **{("m16n8k32", kind): deep(4) for kind in ("e4m3", "e5m2")},
 }
 
-DENSE = [row for row in rows() if row.text.startswith("mma.sync") and not row.unverified]
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "f32": 32, "s32": 32}
 
 
