@@ -147,5 +147,5 @@ def test_numbers_that_fit_no_element():
         "the literal 0.5 is not an integer: it cannot become int32",
         "the literal 8 does not fit int4 (-8 to 7)",
         "expected a number known while tracing but got int32: int4 is less than a byte",
-        "T.cuda.fragments: expected fill to be a number but got '1'",
+        "T.cuda.fragments: expected fill to be a number but got str '1'",
     ]
