@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from warpjit.errors import LayoutError
 from warpjit.isa import convert, lookup, matrix_layout
 from warpjit.isa.conversion import Conversion, Exchange, MoveMatrix, Rename, Repack, ThroughMemory
-from warpjit.isa.shuffle import SHUFFLE
+from warpjit.isa.warp import SHUFFLE
 from warpjit.layout import Iter, R, S, TileLayout, laneid, m, warpid
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -143,7 +143,7 @@ class _Issue:
             number = f"%{len(outputs) + len(inputs)}"
             inputs.append(f'"r"((int){self.condition})')
             text = f"{{ .reg .pred {GUARD}; setp.ne.b32 {GUARD}, {number}, 0; {text} }}"
-        return temporaries.around(declarations, _asm(text, outputs, inputs, self.row.memory))
+        return temporaries.around(declarations, _asm(text, outputs, inputs, self.row))
 
     def output(self, written: _Written, guarded: bool, temporaries: _Temporaries) -> str:
         """The entry of a written word. Under a guard it keeps its value where the guard is false."""
@@ -230,8 +230,8 @@ def _assignable(written: _Written) -> bool:
     return c_type(have) == c_type(want) or (have.is_int and want.is_int and have.bits == want.bits)
 
 
-def _asm(text: str, outputs: list[str], inputs: list[str], memory: bool) -> str:
-    volatile = " volatile" if memory else ""
-    sections = [", ".join(outputs), ", ".join(inputs)] + (['"memory"'] if memory else [])
+def _asm(text: str, outputs: list[str], inputs: list[str], row: Row) -> str:
+    volatile = " volatile" if row.memory or row.volatile else ""
+    sections = [", ".join(outputs), ", ".join(inputs)] + (['"memory"'] if row.memory else [])
     tail = " :".join(f" {section}" if section else "" for section in sections)
     return f'asm{volatile}("{text}" :{tail});'

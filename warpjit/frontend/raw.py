@@ -12,6 +12,7 @@ from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import mbarrier
+from warpjit.ir.facts import Uniformity
 from warpjit.ir.nodes import Address, Atom, Fragment, OperandValue, Registers, Slot
 from warpjit.isa.row import Kind, Mode, Operand, Participants, Row
 
@@ -42,7 +43,8 @@ def raw(tracer: Tracer, row: Row, args: list[Value], kwargs: dict[str, Value]) -
             values.append(None)
         elif operand not in inputs:
             assert operand.dtype is not None
-            local = tracer.builder.local("r", operand.dtype, fact.of_type(operand.dtype))
+            agreed = Uniformity.WARP if row.uniform else Uniformity.LANE
+            local = tracer.builder.local("r", operand.dtype, fact.of_type(operand.dtype, agreed))
             results.append(tracer.builder.scalar_of(local))
             values.append(local)
         else:

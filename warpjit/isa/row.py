@@ -242,6 +242,8 @@ class Row:
                   InstructionError: the manual leaves open what these values give.
     effect        what it does to synchronisation
     memory        touches memory or synchronises: its asm is volatile with a "memory" clobber
+    volatile      its asm is volatile without that clobber: lanes execute it together, so it stays on its path
+    uniform       its results are the same in all lanes of the warp
     pure          no effect but its result: unused results may be dropped, equal ones shared
     moves         only moves bits: an unwritten input is not used by it, its bits are unwritten in the result
     divisor       name of the operand that must not be zero, for integer divisions
@@ -260,6 +262,8 @@ class Row:
     completion: Completion = Completion.NONE
     effect: Effect | None = None
     memory: bool = False
+    volatile: bool = False
+    uniform: bool = False
     pure: bool = False
     moves: bool = False
     divisor: str = ""

@@ -15,6 +15,7 @@ from functools import lru_cache
 from warpjit.errors import InstructionError
 from warpjit.isa import (
     async_copy,
+    atomics,
     barriers,
     matrix_move,
     matrix_move_bytes,
@@ -27,15 +28,16 @@ from warpjit.isa import (
     mma_sparse,
     scalar,
     scalar_math,
-    shuffle,
+    scalar_words,
+    warp,
     wide_memory,
 )
 from warpjit.isa.row import Row
 
 _FILES = (
-    *(scalar, scalar_math, memory, wide_memory, matrix_move, matrix_move_bytes),
+    *(scalar, scalar_math, scalar_words, memory, wide_memory, atomics, warp, matrix_move, matrix_move_bytes),
     *(mma_floats, mma_double, mma_fp8, mma_integers, mma_sparse, mma_scaled),
-    *(shuffle, async_copy, barriers),
+    *(async_copy, barriers),
 )
 _SHOWN = 4
 

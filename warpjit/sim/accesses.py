@@ -196,15 +196,19 @@ def _check_alignment(state: State, step: Step, bound: Bound, touch: Touch, addre
 # ---- bytes --------------------------------------------------------------------------------------------
 
 
-def fetch(state: State, step: Step, located: Located) -> tuple[Array, Taint | None]:
-    """The bytes at the addresses, uint8 ([issues,] n, 32, width), 0 where there is no access, and their marks."""
+def fetch(state: State, step: Step, located: Located, *, updates: bool = False) -> tuple[Array, Taint | None]:
+    """The bytes at the addresses, uint8 ([issues,] n, 32, width), 0 where there is no access, and their marks.
+
+    With `updates` they are read atomically: `deposit` checks and remembers that.
+    """
     memory = state.shared if located.view is None else located.view.storage.data
     found = _gathered(memory, located)
     if located.view is not None:
         return _spread(located, found), None
     touch = located.touch if located.lengths is None else located.touch.bytewise(located.lengths)
     _check_objects(state, step, touch)
-    state.shadow.read(touch, step.site, state.findings)
+    if not updates:
+        state.shadow.read(touch, step.site, state.findings)
     state.findings.settle()
     marks = _gathered(state.shadow.mark, located)
     if not marks.any():
@@ -228,14 +232,17 @@ def _loaded_marks(state: State, step: Step, marks: Array, located: Located) -> A
     return result
 
 
-def deposit(state: State, step: Step, located: Located, octets: Array, taint: Taint | None) -> None:
-    """Store the bytes ([issues,] n, 32, width) at the addresses."""
+def deposit(
+    state: State, step: Step, located: Located, octets: Array, taint: Taint | None, *, updates: bool = False
+) -> None:
+    """Store the bytes ([issues,] n, 32, width) at the addresses; with `updates` atomically."""
     touch = located.touch
     octets = np.broadcast_to(octets, (*located.where.shape, touch.width))[located.where]
     if located.view is None:
         flat = touch if located.lengths is None else touch.bytewise(located.lengths)
         _check_objects(state, step, flat)
-        state.shadow.write(flat, step.site, state.findings)
+        access = state.shadow.update if updates else state.shadow.write
+        access(flat, step.site, state.findings)
         state.findings.settle()
         marks: Any = np.uint16(0) if taint is None else taint.mark[located.where]
         put(state.shadow.mark, located, np.broadcast_to(marks, octets.shape))

@@ -61,6 +61,7 @@ _WHOLE: dict[str, Callable[[State, Turn], Any]] = {
     "tid": _thread,
     "warp": lambda state, turn: (turn.rows % state.census.warps)[:, None],
     "warpid": lambda state, turn: (turn.rows % state.census.warps)[:, None],
+    "activemask": lambda state, turn: (turn.mask << np.arange(LANES)).sum(axis=1, keepdims=True),
     "nwarpid": lambda state, turn: state.census.warps,
     "cluster_ctarank": _rank_in_cluster,
     "cluster_nctarank": lambda state, turn: int(np.prod(state.cluster)),

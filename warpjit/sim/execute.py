@@ -172,7 +172,7 @@ def read_operand(
         return None, None
     if bound.operand.kind is Kind.BARRIER:
         return barriers.states(state, step, located), None
-    return accesses.fetch(state, step, located)
+    return accesses.fetch(state, step, located, updates=bound.operand.mode is Mode.UPDATE)
 
 
 def _write(
@@ -190,7 +190,7 @@ def _write(
     elif located is not None and bound.operand.kind is Kind.BARRIER:
         barriers.initialise(state, step, located, result)
     elif located is not None:
-        accesses.deposit(state, step, located, result, taint)
+        accesses.deposit(state, step, located, result, taint, updates=bound.operand.mode is Mode.UPDATE)
 
 
 def _results(state: State, step: Step, turn: Turn, inputs: list[Array | None]) -> list[Array]:

@@ -76,7 +76,7 @@ class SharedShadow:
         self.copies: list[Pending] = [Pending(False, Loc(), "")]
         self.writer = np.full(count, -1, np.int16)
         self.written = np.zeros(count, np.int64)
-        self.atomic = np.zeros(count, bool)
+        self.stored: tuple[Array, Array] | None = None  # writer and written of what was no atomic update, if any was
         self.reads = np.zeros((count, census.warps), np.int64)
 
     # ---- accesses ------------------------------------------------------------------------------------
@@ -98,10 +98,13 @@ class SharedShadow:
     def update(self, touch: Touch, site: int, findings: Findings) -> None:
         """Check and remember atomic accesses, which do not race with each other."""
         self._check_pending(touch, site, findings, reading=False)
-        self._check_last_write(touch, site, findings, "update", atomically=True)
+        if self.stored is None:
+            self.stored = self.writer.copy(), self.written.copy()
+        self._check_last_write(touch, site, findings, "update", self.stored)
         self._check_reads(touch, site, findings, atomically=True)
-        self._remember_writes(touch, site)
-        scatter(self.atomic, touch.address, touch.width, True)
+        stamp = self.clocks.now(touch.row) << _SITE_BITS | site
+        scatter(self.writer, touch.address, touch.width, (touch.row % self.census.warps)[:, None])
+        scatter(self.written, touch.address, touch.width, stamp[:, None])
 
     def begin_copy(self, touch: Touch, pending: Pending) -> None:
         """An asynchronous copy is under way on these bytes."""
@@ -113,15 +116,12 @@ class SharedShadow:
         """The issuing warp has waited for its copy: from now on the bytes count as written by it."""
         scatter(self.pending, address, width, 0)
         if writes:
-            scatter(self.writer, address, width, (row % self.census.warps)[:, None])
-            scatter(self.written, address, width, (self.clocks.now(row) << _SITE_BITS | site)[:, None])
+            self._remember(address, width, row % self.census.warps, self.clocks.now(row) << _SITE_BITS | site)
 
     def land(self, address: Array, width: int, agent: int, moment: Array, site: int) -> None:
         """A copy has arrived that an mbarrier announces: written by `agent` at `moment` (k,)."""
         scatter(self.pending, address, width, 0)
-        scatter(self.writer, address, width, agent)
-        scatter(self.written, address, width, (moment << _SITE_BITS | site)[:, None])
-        scatter(self.atomic, address, width, False)
+        self._remember(address, width, np.full(moment.shape, agent), moment << _SITE_BITS | site)
 
     # ---- memory of accesses --------------------------------------------------------------------------
 
@@ -136,9 +136,13 @@ class SharedShadow:
 
     def _remember_writes(self, touch: Touch, site: int) -> None:
         stamp = self.clocks.now(touch.row) << _SITE_BITS | site
-        scatter(self.writer, touch.address, touch.width, (touch.row % self.census.warps)[:, None])
-        scatter(self.written, touch.address, touch.width, stamp[:, None])
-        scatter(self.atomic, touch.address, touch.width, False)
+        self._remember(touch.address, touch.width, touch.row % self.census.warps, stamp)
+
+    def _remember(self, address: Array, width: int, writer: Array, stamp: Array) -> None:
+        """Bytes were written, not atomically."""
+        for writers, stamps in ((self.writer, self.written), *([self.stored] if self.stored else [])):
+            scatter(writers, address, width, writer[:, None])
+            scatter(stamps, address, width, stamp[:, None])
 
     # ---- checks --------------------------------------------------------------------------------------
 
@@ -161,15 +165,15 @@ class SharedShadow:
         )
 
     def _check_last_write(
-        self, touch: Touch, site: int, findings: Findings, what: str, atomically: bool = False
+        self, touch: Touch, site: int, findings: Findings, what: str, last: tuple[Array, Array] | None = None
     ) -> None:
-        writer = gather(self.writer, touch.address, touch.width)
+        """Against the last write of each byte, or against `last`: the writers, and their moments with their sites."""
+        writers, stamps = last or (self.writer, self.written)
+        writer = gather(writers, touch.address, touch.width)
         other = (writer >= 0) & (writer != (touch.row % self.census.warps)[:, None])
         if not other.any():
             return
-        if atomically:
-            other &= ~gather(self.atomic, touch.address, touch.width)
-        written = gather(self.written, touch.address, touch.width)
+        written = gather(stamps, touch.address, touch.width)
         known = self.clocks.table[touch.row[:, None], np.maximum(writer, 0)]
         racing = other & (written >> _SITE_BITS > known)
         if racing.any():
