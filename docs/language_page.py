@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from warpjit import T, layout
-from warpjit.frontend.language import approx, core, cuda, mathematics
+from warpjit.frontend.language import approx, atomics, bits, core, cuda, mathematics, warp
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.ptx import PtxNames
 from warpjit.frontend.language.tensor import InstructionInKernel, Pointer, ScalarInKernel, TensorInKernel
@@ -110,6 +110,8 @@ def _scalars() -> Iterator[str]:
     yield f"## Scalars\n\n{markdown(ScalarInKernel.__doc__)}\n"
     yield from _members(ScalarInKernel, "x")
     yield from _functions("T.", core, SCALAR_FUNCTIONS)
+    yield "## Bits of words\n"
+    yield from _functions("T.", bits, tuple(bits.__all__))
     yield "## Loops\n"
     yield from _functions("T.", core, ("unroll",))
 
@@ -135,6 +137,10 @@ def _threads() -> Iterator[str]:
     yield from _functions("T.cuda.", cuda, WHO)
     yield "## Synchronisation\n"
     yield from _functions("T.cuda.", cuda, SYNCHRONISATION)
+    yield f"## Lanes together\n\n{markdown(warp.__doc__)}\n"
+    yield from _functions("T.cuda.", warp, tuple(warp.__all__))
+    yield f"## Atomic operations\n\n{markdown(atomics.__doc__)}\n"
+    yield from _functions("T.", atomics, tuple(atomics.__all__))
 
 
 def _layouts() -> Iterator[str]:

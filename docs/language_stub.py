@@ -57,15 +57,18 @@ from typing import Any
 from warpjit.frontend.language import (
     AxisName,
     Extents,
+    Flag,
     Instruction,
     Integer,
     Number,
     Operand,
     Pointer,
+    S,
     ScopeName,
     Tensor,
     bool,
     int32,
+    uint32,
 )
 from warpjit.layout import SwizzleMode as _SwizzleMode
 from warpjit.layout import mma_shared_layout as _mma_shared_layout"""
@@ -304,6 +307,8 @@ Layout: TypeAlias = TileLayout | ComposeLayout
 Operand: TypeAlias = Number | Tensor[Any] | Pointer
 AxisName: TypeAlias = Literal["x", "y", "z"]
 ScopeName: TypeAlias = Literal["thread", "warp", "warpgroup", "cta"]
+Flag: TypeAlias = builtins.bool
+AtomicScope: TypeAlias = Literal["cta", "gpu", "sys"]
 DTypeName: TypeAlias = Literal[{texts}]
 # What the documented signatures say; in this file they are overloads.
 DTypeOf: TypeAlias = type[E] | str

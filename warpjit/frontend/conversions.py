@@ -26,8 +26,8 @@ from warpjit.ir.nodes import Const, Fragment, Registers
 from warpjit.isa.conversion import Conversion, Exchange, MoveMatrix, Rename, Repack, Shuffle, ThroughMemory
 from warpjit.isa.conversion import convert as plan
 from warpjit.isa.operands import operand_layout
-from warpjit.isa.warp import SHUFFLE
 from warpjit.isa.table import lookup
+from warpjit.isa.warp import SHUFFLE
 from warpjit.layout import S, TileLayout
 from warpjit.layout.recovery import Recovered, recover
 

@@ -10,13 +10,17 @@ from warpjit.errors import Finding, TraceError
 
 # The handler tables are filled by these modules.
 from warpjit.frontend import (  # noqa: F401
+    atomics,
+    bits,
     branches,
     expressions,
     instructions,
     intrinsics,
     loops,
     mathematics,
+    reductions,
     statements,
+    warp,
     wide,
 )
 from warpjit.frontend.captures import Capture

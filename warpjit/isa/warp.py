@@ -98,7 +98,7 @@ def _shuffled(mode: str) -> Callable[..., tuple[Array, Array]]:
 
 def _shuffle(mode: str, found: bool) -> Row:
     text = f"shfl.sync.{mode}.b32"
-    inputs = (value("a", uint32), value("b", uint32), value("c", uint32))
+    inputs = (value("a", uint32), value("b", int32), value("c", uint32))
     both = _shuffled(mode)
     section = "Data Movement and Conversion Instructions: shfl.sync"
     tail = "{a}, {b}, {c}, {membermask};"

@@ -29,6 +29,8 @@ Layout: TypeAlias = TileLayout | ComposeLayout
 Operand: TypeAlias = Number | Tensor[Any] | Pointer
 AxisName: TypeAlias = Literal["x", "y", "z"]
 ScopeName: TypeAlias = Literal["thread", "warp", "warpgroup", "cta"]
+Flag: TypeAlias = builtins.bool
+AtomicScope: TypeAlias = Literal["cta", "gpu", "sys"]
 DTypeName: TypeAlias = Literal["float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "int8", "int16", "int32", "int64", "uint4", "uint8", "uint16", "uint32", "uint64", "bool", "mbarrier"]
 # What the documented signatures say; in this file they are overloads.
 DTypeOf: TypeAlias = type[E] | str
@@ -1606,100 +1608,193 @@ class Instruction:
 class _Ex20(Instruction):
     def __call__(self, a: Number, *, pred: Number | None = None) -> float32: ...
 
-class _Ld1(Instruction):
+class _Popc1(Instruction):
+    def __call__(self, a: Number, *, pred: Number | None = None) -> int32: ...
+
+class _Brev2(Instruction):
+    def __call__(self, a: Number, *, pred: Number | None = None) -> uint32: ...
+
+class _Brev3(Instruction):
+    def __call__(self, a: Number, *, pred: Number | None = None) -> uint64: ...
+
+class _Lop34(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, lut: Literal[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151, 152, 153, 154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 170, 171, 172, 173, 174, 175, 176, 177, 178, 179, 180, 181, 182, 183, 184, 185, 186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197, 198, 199, 200, 201, 202, 203, 204, 205, 206, 207, 208, 209, 210, 211, 212, 213, 214, 215, 216, 217, 218, 219, 220, 221, 222, 223, 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235, 236, 237, 238, 239, 240, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255], *, pred: Number | None = None) -> uint32: ...
+
+class _Prmt5(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, *, pred: Number | None = None) -> uint32: ...
+
+class _Bfe6(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, *, pred: Number | None = None) -> int32: ...
+
+class _Bfe7(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, *, pred: Number | None = None) -> uint64: ...
+
+class _Bfe8(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, *, pred: Number | None = None) -> int64: ...
+
+class _Bfi9(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, d: Number, *, pred: Number | None = None) -> uint32: ...
+
+class _Bfi10(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, d: Number, *, pred: Number | None = None) -> uint64: ...
+
+class _Add11(Instruction):
+    def __call__(self, a: Number, b: Number, *, pred: Number | None = None) -> float32: ...
+
+class _Add12(Instruction):
+    def __call__(self, a: Number, b: Number, *, pred: Number | None = None) -> float64: ...
+
+class _Ld13(Instruction):
     def __call__(self, src: Pointer, *, pred: Number | None = None) -> tuple[uint32, uint32]: ...
 
-class _Ld2(Instruction):
+class _Ld14(Instruction):
     def __call__(self, src: Pointer, *, pred: Number | None = None) -> tuple[uint32, uint32, uint32, uint32]: ...
 
-class _St3(Instruction):
+class _St15(Instruction):
     def __call__(self, dst: Pointer, a0: Number, a1: Number, *, pred: Number | None = None) -> None: ...
 
-class _St4(Instruction):
+class _St16(Instruction):
     def __call__(self, dst: Pointer, a0: Number, a1: Number, a2: Number, a3: Number, *, pred: Number | None = None) -> None: ...
 
-class _Ldmatrix5(Instruction):
-    def __call__(self, d: Tensor[Any], src: Pointer) -> None: ...
+class _Atom17(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> int32: ...
 
-class _Stmatrix6(Instruction):
-    def __call__(self, dst: Pointer, a: Tensor[Any]) -> None: ...
+class _Atom18(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> uint32: ...
 
-class _Movmatrix7(Instruction):
-    def __call__(self, d: Tensor[Any], a: Tensor[Any]) -> None: ...
+class _Atom19(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> uint64: ...
 
-class _Mma8(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
+class _Atom20(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float16: ...
 
-class _Mma9(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1]) -> None: ...
+class _Atom21(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> bfloat16: ...
 
-class _Mma10(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1, 2, 3]) -> None: ...
+class _Atom22(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float32: ...
 
-class _Mma11(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
+class _Atom23(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float64: ...
 
-class _Mma12(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+class _Atom24(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> int64: ...
 
-class _Mma13(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+class _Atom25(Instruction):
+    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint16: ...
 
-class _Mma14(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+class _Atom26(Instruction):
+    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint32: ...
 
-class _Mma15(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+class _Atom27(Instruction):
+    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint64: ...
 
-class _Mma16(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+class _Red28(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mma17(Instruction):
-    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
-
-class _Shfl18(Instruction):
+class _Shfl29(Instruction):
     def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> uint32: ...
 
-class _Cp19(Instruction):
+class _Shfl30(Instruction):
+    def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> tuple[uint32, bool]: ...
+
+class _Vote31(Instruction):
+    def __call__(self, a: Number, membermask: Number) -> bool: ...
+
+class _Vote32(Instruction):
+    def __call__(self, a: Number, membermask: Number) -> uint32: ...
+
+class _Match33(Instruction):
+    def __call__(self, a: Number, membermask: Number) -> tuple[uint32, bool]: ...
+
+class _Redux34(Instruction):
+    def __call__(self, a: Number, membermask: Number) -> int32: ...
+
+class _Redux35(Instruction):
+    def __call__(self, a: Number, membermask: Number) -> float32: ...
+
+class _Activemask36(Instruction):
+    def __call__(self, *, pred: Number | None = None) -> uint32: ...
+
+class _Ldmatrix37(Instruction):
+    def __call__(self, d: Tensor[Any], src: Pointer) -> None: ...
+
+class _Stmatrix38(Instruction):
+    def __call__(self, dst: Pointer, a: Tensor[Any]) -> None: ...
+
+class _Movmatrix39(Instruction):
+    def __call__(self, d: Tensor[Any], a: Tensor[Any]) -> None: ...
+
+class _Mma40(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
+
+class _Mma41(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1]) -> None: ...
+
+class _Mma42(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma43(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
+
+class _Mma44(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma45(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma46(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma47(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma48(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Mma49(Instruction):
+    def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
+
+class _Cp50(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp20(Instruction):
+class _Cp51(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp21(Instruction):
+class _Cp52(Instruction):
     def __call__(self, *, pred: Number | None = None) -> None: ...
 
-class _Cp22(Instruction):
+class _Cp53(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
-class _Cp23(Instruction):
+class _Cp54(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar24(Instruction):
+class _Bar55(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar25(Instruction):
+class _Bar56(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier26(Instruction):
+class _Mbarrier57(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier27(Instruction):
+class _Mbarrier58(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier28(Instruction):
+class _Mbarrier59(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier29(Instruction):
+class _Mbarrier60(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier30(Instruction):
+class _Mbarrier61(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait31(Instruction):
+class _MbarrierWait62(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect32(Instruction):
+class _Elect63(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -1729,11 +1824,121 @@ class PtxNames:
     def __getitem__(
         self,
         text: Literal[
+            "popc.b32",
+            "popc.b64",
+            "clz.b32",
+            "clz.b64",
+        ],
+        /,
+    ) -> _Popc1: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "brev.b32",
+        ],
+        /,
+    ) -> _Brev2: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "brev.b64",
+        ],
+        /,
+    ) -> _Brev3: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "lop3.b32",
+        ],
+        /,
+    ) -> _Lop34: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "prmt.b32",
+            "prmt.b32.f4e",
+            "prmt.b32.b4e",
+            "prmt.b32.rc8",
+            "prmt.b32.ecl",
+            "prmt.b32.ecr",
+            "prmt.b32.rc16",
+            "shf.l.wrap.b32",
+            "shf.l.clamp.b32",
+            "shf.r.wrap.b32",
+            "shf.r.clamp.b32",
+            "bfe.u32",
+        ],
+        /,
+    ) -> _Prmt5: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "bfe.s32",
+        ],
+        /,
+    ) -> _Bfe6: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "bfe.u64",
+        ],
+        /,
+    ) -> _Bfe7: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "bfe.s64",
+        ],
+        /,
+    ) -> _Bfe8: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "bfi.b32",
+        ],
+        /,
+    ) -> _Bfi9: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "bfi.b64",
+        ],
+        /,
+    ) -> _Bfi10: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "add.rn.f32",
+        ],
+        /,
+    ) -> _Add11: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "add.rn.f64",
+        ],
+        /,
+    ) -> _Add12: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
             "ld.global.v2.b32",
             "ld.shared.v2.b32",
         ],
         /,
-    ) -> _Ld1: ...
+    ) -> _Ld13: ...
     @overload
     def __getitem__(
         self,
@@ -1742,7 +1947,7 @@ class PtxNames:
             "ld.shared.v4.b32",
         ],
         /,
-    ) -> _Ld2: ...
+    ) -> _Ld14: ...
     @overload
     def __getitem__(
         self,
@@ -1751,7 +1956,7 @@ class PtxNames:
             "st.shared.v2.b32",
         ],
         /,
-    ) -> _St3: ...
+    ) -> _St15: ...
     @overload
     def __getitem__(
         self,
@@ -1760,7 +1965,456 @@ class PtxNames:
             "st.shared.v4.b32",
         ],
         /,
-    ) -> _St4: ...
+    ) -> _St16: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.s32",
+            "atom.global.min.s32",
+            "atom.global.max.s32",
+            "atom.relaxed.cta.global.add.s32",
+            "atom.relaxed.cta.global.min.s32",
+            "atom.relaxed.cta.global.max.s32",
+            "atom.relaxed.gpu.global.add.s32",
+            "atom.relaxed.gpu.global.min.s32",
+            "atom.relaxed.gpu.global.max.s32",
+            "atom.relaxed.sys.global.add.s32",
+            "atom.relaxed.sys.global.min.s32",
+            "atom.relaxed.sys.global.max.s32",
+            "atom.shared.add.s32",
+            "atom.shared.min.s32",
+            "atom.shared.max.s32",
+        ],
+        /,
+    ) -> _Atom17: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.u32",
+            "atom.global.add.noftz.f16x2",
+            "atom.global.add.noftz.bf16x2",
+            "atom.global.min.u32",
+            "atom.global.max.u32",
+            "atom.global.inc.u32",
+            "atom.global.dec.u32",
+            "atom.global.and.b32",
+            "atom.global.or.b32",
+            "atom.global.xor.b32",
+            "atom.global.exch.b32",
+            "atom.relaxed.cta.global.add.u32",
+            "atom.relaxed.cta.global.add.noftz.f16x2",
+            "atom.relaxed.cta.global.add.noftz.bf16x2",
+            "atom.relaxed.cta.global.min.u32",
+            "atom.relaxed.cta.global.max.u32",
+            "atom.relaxed.cta.global.inc.u32",
+            "atom.relaxed.cta.global.dec.u32",
+            "atom.relaxed.cta.global.and.b32",
+            "atom.relaxed.cta.global.or.b32",
+            "atom.relaxed.cta.global.xor.b32",
+            "atom.relaxed.cta.global.exch.b32",
+            "atom.relaxed.gpu.global.add.u32",
+            "atom.relaxed.gpu.global.add.noftz.f16x2",
+            "atom.relaxed.gpu.global.add.noftz.bf16x2",
+            "atom.relaxed.gpu.global.min.u32",
+            "atom.relaxed.gpu.global.max.u32",
+            "atom.relaxed.gpu.global.inc.u32",
+            "atom.relaxed.gpu.global.dec.u32",
+            "atom.relaxed.gpu.global.and.b32",
+            "atom.relaxed.gpu.global.or.b32",
+            "atom.relaxed.gpu.global.xor.b32",
+            "atom.relaxed.gpu.global.exch.b32",
+            "atom.relaxed.sys.global.add.u32",
+            "atom.relaxed.sys.global.add.noftz.f16x2",
+            "atom.relaxed.sys.global.add.noftz.bf16x2",
+            "atom.relaxed.sys.global.min.u32",
+            "atom.relaxed.sys.global.max.u32",
+            "atom.relaxed.sys.global.inc.u32",
+            "atom.relaxed.sys.global.dec.u32",
+            "atom.relaxed.sys.global.and.b32",
+            "atom.relaxed.sys.global.or.b32",
+            "atom.relaxed.sys.global.xor.b32",
+            "atom.relaxed.sys.global.exch.b32",
+            "atom.shared.add.u32",
+            "atom.shared.add.noftz.f16x2",
+            "atom.shared.add.noftz.bf16x2",
+            "atom.shared.min.u32",
+            "atom.shared.max.u32",
+            "atom.shared.inc.u32",
+            "atom.shared.dec.u32",
+            "atom.shared.and.b32",
+            "atom.shared.or.b32",
+            "atom.shared.xor.b32",
+            "atom.shared.exch.b32",
+        ],
+        /,
+    ) -> _Atom18: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.u64",
+            "atom.global.min.u64",
+            "atom.global.max.u64",
+            "atom.global.and.b64",
+            "atom.global.or.b64",
+            "atom.global.xor.b64",
+            "atom.global.exch.b64",
+            "atom.relaxed.cta.global.add.u64",
+            "atom.relaxed.cta.global.min.u64",
+            "atom.relaxed.cta.global.max.u64",
+            "atom.relaxed.cta.global.and.b64",
+            "atom.relaxed.cta.global.or.b64",
+            "atom.relaxed.cta.global.xor.b64",
+            "atom.relaxed.cta.global.exch.b64",
+            "atom.relaxed.gpu.global.add.u64",
+            "atom.relaxed.gpu.global.min.u64",
+            "atom.relaxed.gpu.global.max.u64",
+            "atom.relaxed.gpu.global.and.b64",
+            "atom.relaxed.gpu.global.or.b64",
+            "atom.relaxed.gpu.global.xor.b64",
+            "atom.relaxed.gpu.global.exch.b64",
+            "atom.relaxed.sys.global.add.u64",
+            "atom.relaxed.sys.global.min.u64",
+            "atom.relaxed.sys.global.max.u64",
+            "atom.relaxed.sys.global.and.b64",
+            "atom.relaxed.sys.global.or.b64",
+            "atom.relaxed.sys.global.xor.b64",
+            "atom.relaxed.sys.global.exch.b64",
+            "atom.shared.add.u64",
+            "atom.shared.min.u64",
+            "atom.shared.max.u64",
+            "atom.shared.and.b64",
+            "atom.shared.or.b64",
+            "atom.shared.xor.b64",
+            "atom.shared.exch.b64",
+        ],
+        /,
+    ) -> _Atom19: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.noftz.f16",
+            "atom.relaxed.cta.global.add.noftz.f16",
+            "atom.relaxed.gpu.global.add.noftz.f16",
+            "atom.relaxed.sys.global.add.noftz.f16",
+            "atom.shared.add.noftz.f16",
+        ],
+        /,
+    ) -> _Atom20: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.noftz.bf16",
+            "atom.relaxed.cta.global.add.noftz.bf16",
+            "atom.relaxed.gpu.global.add.noftz.bf16",
+            "atom.relaxed.sys.global.add.noftz.bf16",
+            "atom.shared.add.noftz.bf16",
+        ],
+        /,
+    ) -> _Atom21: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.f32",
+            "atom.relaxed.cta.global.add.f32",
+            "atom.relaxed.gpu.global.add.f32",
+            "atom.relaxed.sys.global.add.f32",
+            "atom.shared.add.f32",
+        ],
+        /,
+    ) -> _Atom22: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.add.f64",
+            "atom.relaxed.cta.global.add.f64",
+            "atom.relaxed.gpu.global.add.f64",
+            "atom.relaxed.sys.global.add.f64",
+            "atom.shared.add.f64",
+        ],
+        /,
+    ) -> _Atom23: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.min.s64",
+            "atom.global.max.s64",
+            "atom.relaxed.cta.global.min.s64",
+            "atom.relaxed.cta.global.max.s64",
+            "atom.relaxed.gpu.global.min.s64",
+            "atom.relaxed.gpu.global.max.s64",
+            "atom.relaxed.sys.global.min.s64",
+            "atom.relaxed.sys.global.max.s64",
+            "atom.shared.min.s64",
+            "atom.shared.max.s64",
+        ],
+        /,
+    ) -> _Atom24: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.cas.b16",
+            "atom.relaxed.cta.global.cas.b16",
+            "atom.relaxed.gpu.global.cas.b16",
+            "atom.relaxed.sys.global.cas.b16",
+            "atom.shared.cas.b16",
+        ],
+        /,
+    ) -> _Atom25: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.cas.b32",
+            "atom.relaxed.cta.global.cas.b32",
+            "atom.relaxed.gpu.global.cas.b32",
+            "atom.relaxed.sys.global.cas.b32",
+            "atom.shared.cas.b32",
+        ],
+        /,
+    ) -> _Atom26: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "atom.global.cas.b64",
+            "atom.relaxed.cta.global.cas.b64",
+            "atom.relaxed.gpu.global.cas.b64",
+            "atom.relaxed.sys.global.cas.b64",
+            "atom.shared.cas.b64",
+        ],
+        /,
+    ) -> _Atom27: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "red.global.add.s32",
+            "red.global.add.u32",
+            "red.global.add.u64",
+            "red.global.add.noftz.f16",
+            "red.global.add.noftz.bf16",
+            "red.global.add.noftz.f16x2",
+            "red.global.add.noftz.bf16x2",
+            "red.global.add.f32",
+            "red.global.add.f64",
+            "red.global.min.s32",
+            "red.global.min.u32",
+            "red.global.min.s64",
+            "red.global.min.u64",
+            "red.global.max.s32",
+            "red.global.max.u32",
+            "red.global.max.s64",
+            "red.global.max.u64",
+            "red.global.inc.u32",
+            "red.global.dec.u32",
+            "red.global.and.b32",
+            "red.global.and.b64",
+            "red.global.or.b32",
+            "red.global.or.b64",
+            "red.global.xor.b32",
+            "red.global.xor.b64",
+            "red.relaxed.cta.global.add.s32",
+            "red.relaxed.cta.global.add.u32",
+            "red.relaxed.cta.global.add.u64",
+            "red.relaxed.cta.global.add.noftz.f16",
+            "red.relaxed.cta.global.add.noftz.bf16",
+            "red.relaxed.cta.global.add.noftz.f16x2",
+            "red.relaxed.cta.global.add.noftz.bf16x2",
+            "red.relaxed.cta.global.add.f32",
+            "red.relaxed.cta.global.add.f64",
+            "red.relaxed.cta.global.min.s32",
+            "red.relaxed.cta.global.min.u32",
+            "red.relaxed.cta.global.min.s64",
+            "red.relaxed.cta.global.min.u64",
+            "red.relaxed.cta.global.max.s32",
+            "red.relaxed.cta.global.max.u32",
+            "red.relaxed.cta.global.max.s64",
+            "red.relaxed.cta.global.max.u64",
+            "red.relaxed.cta.global.inc.u32",
+            "red.relaxed.cta.global.dec.u32",
+            "red.relaxed.cta.global.and.b32",
+            "red.relaxed.cta.global.and.b64",
+            "red.relaxed.cta.global.or.b32",
+            "red.relaxed.cta.global.or.b64",
+            "red.relaxed.cta.global.xor.b32",
+            "red.relaxed.cta.global.xor.b64",
+            "red.relaxed.gpu.global.add.s32",
+            "red.relaxed.gpu.global.add.u32",
+            "red.relaxed.gpu.global.add.u64",
+            "red.relaxed.gpu.global.add.noftz.f16",
+            "red.relaxed.gpu.global.add.noftz.bf16",
+            "red.relaxed.gpu.global.add.noftz.f16x2",
+            "red.relaxed.gpu.global.add.noftz.bf16x2",
+            "red.relaxed.gpu.global.add.f32",
+            "red.relaxed.gpu.global.add.f64",
+            "red.relaxed.gpu.global.min.s32",
+            "red.relaxed.gpu.global.min.u32",
+            "red.relaxed.gpu.global.min.s64",
+            "red.relaxed.gpu.global.min.u64",
+            "red.relaxed.gpu.global.max.s32",
+            "red.relaxed.gpu.global.max.u32",
+            "red.relaxed.gpu.global.max.s64",
+            "red.relaxed.gpu.global.max.u64",
+            "red.relaxed.gpu.global.inc.u32",
+            "red.relaxed.gpu.global.dec.u32",
+            "red.relaxed.gpu.global.and.b32",
+            "red.relaxed.gpu.global.and.b64",
+            "red.relaxed.gpu.global.or.b32",
+            "red.relaxed.gpu.global.or.b64",
+            "red.relaxed.gpu.global.xor.b32",
+            "red.relaxed.gpu.global.xor.b64",
+            "red.relaxed.sys.global.add.s32",
+            "red.relaxed.sys.global.add.u32",
+            "red.relaxed.sys.global.add.u64",
+            "red.relaxed.sys.global.add.noftz.f16",
+            "red.relaxed.sys.global.add.noftz.bf16",
+            "red.relaxed.sys.global.add.noftz.f16x2",
+            "red.relaxed.sys.global.add.noftz.bf16x2",
+            "red.relaxed.sys.global.add.f32",
+            "red.relaxed.sys.global.add.f64",
+            "red.relaxed.sys.global.min.s32",
+            "red.relaxed.sys.global.min.u32",
+            "red.relaxed.sys.global.min.s64",
+            "red.relaxed.sys.global.min.u64",
+            "red.relaxed.sys.global.max.s32",
+            "red.relaxed.sys.global.max.u32",
+            "red.relaxed.sys.global.max.s64",
+            "red.relaxed.sys.global.max.u64",
+            "red.relaxed.sys.global.inc.u32",
+            "red.relaxed.sys.global.dec.u32",
+            "red.relaxed.sys.global.and.b32",
+            "red.relaxed.sys.global.and.b64",
+            "red.relaxed.sys.global.or.b32",
+            "red.relaxed.sys.global.or.b64",
+            "red.relaxed.sys.global.xor.b32",
+            "red.relaxed.sys.global.xor.b64",
+            "red.shared.add.s32",
+            "red.shared.add.u32",
+            "red.shared.add.u64",
+            "red.shared.add.noftz.f16",
+            "red.shared.add.noftz.bf16",
+            "red.shared.add.noftz.f16x2",
+            "red.shared.add.noftz.bf16x2",
+            "red.shared.add.f32",
+            "red.shared.add.f64",
+            "red.shared.min.s32",
+            "red.shared.min.u32",
+            "red.shared.min.s64",
+            "red.shared.min.u64",
+            "red.shared.max.s32",
+            "red.shared.max.u32",
+            "red.shared.max.s64",
+            "red.shared.max.u64",
+            "red.shared.inc.u32",
+            "red.shared.dec.u32",
+            "red.shared.and.b32",
+            "red.shared.and.b64",
+            "red.shared.or.b32",
+            "red.shared.or.b64",
+            "red.shared.xor.b32",
+            "red.shared.xor.b64",
+        ],
+        /,
+    ) -> _Red28: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "shfl.sync.idx.b32",
+            "shfl.sync.up.b32",
+            "shfl.sync.down.b32",
+            "shfl.sync.bfly.b32",
+        ],
+        /,
+    ) -> _Shfl29: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "shfl.sync.idx.b32.p",
+            "shfl.sync.up.b32.p",
+            "shfl.sync.down.b32.p",
+            "shfl.sync.bfly.b32.p",
+        ],
+        /,
+    ) -> _Shfl30: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "vote.sync.all.pred",
+            "vote.sync.any.pred",
+            "vote.sync.uni.pred",
+        ],
+        /,
+    ) -> _Vote31: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "vote.sync.ballot.b32",
+            "match.any.sync.b32",
+            "match.any.sync.b64",
+            "redux.sync.add.u32",
+            "redux.sync.min.u32",
+            "redux.sync.max.u32",
+            "redux.sync.and.b32",
+            "redux.sync.or.b32",
+            "redux.sync.xor.b32",
+        ],
+        /,
+    ) -> _Vote32: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "match.all.sync.b32",
+            "match.all.sync.b64",
+        ],
+        /,
+    ) -> _Match33: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "redux.sync.add.s32",
+            "redux.sync.min.s32",
+            "redux.sync.max.s32",
+        ],
+        /,
+    ) -> _Redux34: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "redux.sync.min.f32",
+            "redux.sync.min.NaN.f32",
+            "redux.sync.min.abs.f32",
+            "redux.sync.min.abs.NaN.f32",
+            "redux.sync.max.f32",
+            "redux.sync.max.NaN.f32",
+            "redux.sync.max.abs.f32",
+            "redux.sync.max.abs.NaN.f32",
+        ],
+        /,
+    ) -> _Redux35: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "activemask.b32",
+        ],
+        /,
+    ) -> _Activemask36: ...
     @overload
     def __getitem__(
         self,
@@ -1803,7 +2457,7 @@ class PtxNames:
             "ldmatrix.sync.aligned.m16n16.x2.trans.shared::cta.b8x16.b4x16_p64",
         ],
         /,
-    ) -> _Ldmatrix5: ...
+    ) -> _Ldmatrix37: ...
     @overload
     def __getitem__(
         self,
@@ -1828,7 +2482,7 @@ class PtxNames:
             "stmatrix.sync.aligned.m16n8.x4.trans.shared::cta.b8",
         ],
         /,
-    ) -> _Stmatrix6: ...
+    ) -> _Stmatrix38: ...
     @overload
     def __getitem__(
         self,
@@ -1836,7 +2490,7 @@ class PtxNames:
             "movmatrix.sync.aligned.m8n8.trans.b16",
         ],
         /,
-    ) -> _Movmatrix7: ...
+    ) -> _Movmatrix39: ...
     @overload
     def __getitem__(
         self,
@@ -1975,7 +2629,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
-    ) -> _Mma8: ...
+    ) -> _Mma40: ...
     @overload
     def __getitem__(
         self,
@@ -2022,7 +2676,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.u4.s32",
         ],
         /,
-    ) -> _Mma9: ...
+    ) -> _Mma41: ...
     @overload
     def __getitem__(
         self,
@@ -2037,7 +2691,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
         ],
         /,
-    ) -> _Mma10: ...
+    ) -> _Mma42: ...
     @overload
     def __getitem__(
         self,
@@ -2134,7 +2788,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
-    ) -> _Mma11: ...
+    ) -> _Mma43: ...
     @overload
     def __getitem__(
         self,
@@ -2166,7 +2820,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma12: ...
+    ) -> _Mma44: ...
     @overload
     def __getitem__(
         self,
@@ -2175,7 +2829,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma13: ...
+    ) -> _Mma45: ...
     @overload
     def __getitem__(
         self,
@@ -2183,7 +2837,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
         ],
         /,
-    ) -> _Mma14: ...
+    ) -> _Mma46: ...
     @overload
     def __getitem__(
         self,
@@ -2215,7 +2869,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma15: ...
+    ) -> _Mma47: ...
     @overload
     def __getitem__(
         self,
@@ -2224,7 +2878,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma16: ...
+    ) -> _Mma48: ...
     @overload
     def __getitem__(
         self,
@@ -2232,18 +2886,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
         ],
         /,
-    ) -> _Mma17: ...
-    @overload
-    def __getitem__(
-        self,
-        text: Literal[
-            "shfl.sync.idx.b32",
-            "shfl.sync.up.b32",
-            "shfl.sync.down.b32",
-            "shfl.sync.bfly.b32",
-        ],
-        /,
-    ) -> _Shfl18: ...
+    ) -> _Mma49: ...
     @overload
     def __getitem__(
         self,
@@ -2258,7 +2901,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp19: ...
+    ) -> _Cp50: ...
     @overload
     def __getitem__(
         self,
@@ -2273,7 +2916,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp20: ...
+    ) -> _Cp51: ...
     @overload
     def __getitem__(
         self,
@@ -2297,7 +2940,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp21: ...
+    ) -> _Cp52: ...
     @overload
     def __getitem__(
         self,
@@ -2305,7 +2948,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp22: ...
+    ) -> _Cp53: ...
     @overload
     def __getitem__(
         self,
@@ -2314,7 +2957,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp23: ...
+    ) -> _Cp54: ...
     @overload
     def __getitem__(
         self,
@@ -2327,7 +2970,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar24: ...
+    ) -> _Bar55: ...
     @overload
     def __getitem__(
         self,
@@ -2335,7 +2978,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar25: ...
+    ) -> _Bar56: ...
     @overload
     def __getitem__(
         self,
@@ -2344,7 +2987,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier26: ...
+    ) -> _Mbarrier57: ...
     @overload
     def __getitem__(
         self,
@@ -2353,7 +2996,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier27: ...
+    ) -> _Mbarrier58: ...
     @overload
     def __getitem__(
         self,
@@ -2364,7 +3007,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier28: ...
+    ) -> _Mbarrier59: ...
     @overload
     def __getitem__(
         self,
@@ -2383,7 +3026,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier29: ...
+    ) -> _Mbarrier60: ...
     @overload
     def __getitem__(
         self,
@@ -2398,7 +3041,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier30: ...
+    ) -> _Mbarrier61: ...
     @overload
     def __getitem__(
         self,
@@ -2406,7 +3049,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait31: ...
+    ) -> _MbarrierWait62: ...
     @overload
     def __getitem__(
         self,
@@ -2414,7 +3057,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect32: ...
+    ) -> _Elect63: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
@@ -2487,6 +3130,24 @@ def alloc_shared(shape: Shape, dtype: Literal["float8_e4m3fn", "float8_e5m2", "i
 
 def assume(condition: Number) -> None: ...
 
+def atomic_add(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_and(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_cas(tensor: Tensor[E], index: Integer | tuple[Integer, ...], expected: Number, value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_exchange(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_max(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_min(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_or(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def atomic_xor(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> E: ...
+
+def brev(a: S) -> S: ...
+
 @overload
 def cast(value: Number, dtype: type[float16] | Literal["float16"]) -> float16: ...
 @overload
@@ -2527,6 +3188,8 @@ def cdiv(a: Integer, b: Integer) -> Any: ...
 def ceil(a: float) -> float: ...
 @overload
 def ceil(a: F) -> F: ...
+
+def clz(a: Integer) -> int32: ...
 
 def copy(dst: Tensor[E], src: Tensor[E], *, scope: ScopeName = "cta", width: int | None = None, valid: tuple[Integer | None, ...] | None = None) -> None: ...
 
@@ -2570,6 +3233,10 @@ def fma(a: S | float, b: S | float, c: S) -> S: ...
 @overload
 def fma(a: Number, b: Number, c: Number) -> Any: ...
 
+def funnel_shift_left(low: S, high: Integer, n: Integer, *, clamp: Flag = False) -> S: ...
+
+def funnel_shift_right(low: S, high: Integer, n: Integer, *, clamp: Flag = False) -> S: ...
+
 def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = None) -> Tensor[E]: ...
 
 @overload
@@ -2581,6 +3248,8 @@ def log(a: F) -> F: ...
 def log2(a: float) -> float: ...
 @overload
 def log2(a: F) -> F: ...
+
+def lop3(a: S, b: Integer, c: Integer, table: int) -> S: ...
 
 @overload
 def max(a: int, b: int) -> int: ...
@@ -2604,10 +3273,26 @@ def min(a: S | float, b: S) -> S: ...
 @overload
 def min(a: Number, b: Number) -> Any: ...
 
+def popc(a: Integer) -> int32: ...
+
+def prmt(a: S, b: Integer, selector: Integer) -> S: ...
+
 @overload
 def rcp(a: float) -> float: ...
 @overload
 def rcp(a: F) -> F: ...
+
+def red_add(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
+
+def red_and(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
+
+def red_max(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
+
+def red_min(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
+
+def red_or(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
+
+def red_xor(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
 
 @overload
 def reinterpret(value: Number, dtype: type[float16] | Literal["float16"]) -> float16: ...

@@ -1,4 +1,4 @@
-"""The names under `T.cuda`: the launch, who a thread is, barriers, tiles of instructions."""
+"""The names under `T.cuda`: the launch, who a thread is, barriers, tiles of instructions; those of `warp`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from warpjit.frontend.language.intrinsic import intrinsic
+from warpjit.frontend.language.warp import (
+    all,
+    any,
+    ballot,
+    cta_max,
+    cta_min,
+    cta_sum,
+    match_all,
+    match_any,
+    shuffle,
+    shuffle_down,
+    shuffle_up,
+    shuffle_xor,
+    warp_max,
+    warp_min,
+    warp_scan,
+    warp_sum,
+)
 from warpjit.layout import ComposeLayout, SwizzleMode, TileLayout, mma_shared_layout
 
 if TYPE_CHECKING:
@@ -178,10 +196,16 @@ __all__ = [
     "KernelAttributes",
     "LaunchConfig",
     "TileLayout",
+    "all",
+    "any",
     "apply",
+    "ballot",
     "block_dim",
     "block_idx",
     "convert",
+    "cta_max",
+    "cta_min",
+    "cta_sum",
     "cta_sync",
     "elect_sync",
     "fragments",
@@ -189,9 +213,19 @@ __all__ = [
     "has",
     "lane_id",
     "layout",
+    "match_all",
+    "match_any",
     "mbarrier_wait",
+    "shuffle",
+    "shuffle_down",
+    "shuffle_up",
+    "shuffle_xor",
     "thread_idx",
     "tile",
     "warp_id",
+    "warp_max",
+    "warp_min",
+    "warp_scan",
+    "warp_sum",
     "warp_sync",
 ]
