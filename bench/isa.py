@@ -128,7 +128,7 @@ def cases(group: Sequence[Row], results_a_kind: int, seed: int) -> list[Case]:
 def run_group(given: Sequence[Case], device: str, run: Callable[..., object] = call) -> list[Array]:
     """D's registers of each row, computed on "cuda", or on "cpu" by the simulator; `run` calls the kernel."""
     operands = [torch.from_numpy(np.stack([case.words[index] for case in given])).to(device) for index in range(3)]
-    out = torch.empty_like(operands[2]).fill_(123)
+    out = torch.from_numpy(np.full(operands[2].shape, 123, given[0].words[2].dtype)).to(device)
     run(products, *operands, out, texts=tuple(case.row.text for case in given))
     return list(out.cpu().numpy())
 
