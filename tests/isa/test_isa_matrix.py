@@ -1,14 +1,14 @@
-"""ldmatrix, stmatrix and mma.sync: lane maps by the manual's formulas, and what the instructions compute."""
+"""ldmatrix, stmatrix: lane maps by the manual and what they do; operands of mma.sync with repeats and in elements."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from warpjit.ir.dtypes import DTYPES, float32
-from warpjit.isa import matrix_move, mma_floats
+from warpjit.ir.dtypes import DTYPES
+from warpjit.isa import matrix_move
 from warpjit.isa.operands import operand_layout, operand_shape
-from warpjit.isa.row import Array, Operand, Row
+from warpjit.isa.row import Array, Operand
 from warpjit.isa.table import lookup
 from warpjit.layout import S, TileLayout, laneid
 
@@ -21,41 +21,6 @@ def holder(operand: Operand, *coordinates: int) -> tuple[int, int]:
     assert operand.layout is not None
     place = operand.layout.apply(*coordinates, shape=operand.shape)
     return place.get("laneid", 0), place.get("m", 0)
-
-
-def manual_a(lane: int, i: int) -> tuple[int, int]:
-    """Row and column of a_i (PTX manual, "Matrix Fragments for mma.m16n8k16 with floating point type")."""
-    group, thread = lane >> 2, lane % 4
-    row = group if 0 <= i < 2 or 4 <= i < 6 else group + 8
-    return row, thread * 2 + (i & 1) + (8 if i >= 4 else 0)
-
-
-def manual_b(lane: int, i: int) -> tuple[int, int]:
-    """Row (k) and column (n) of b_i."""
-    group, thread = lane >> 2, lane % 4
-    return thread * 2 + (i & 1) + (8 if i >= 2 else 0), group
-
-
-def manual_c(lane: int, i: int) -> tuple[int, int]:
-    """Row and column of c_i."""
-    group, thread = lane >> 2, lane % 4
-    return (group if i < 2 else group + 8), thread * 2 + (i & 1)
-
-
-@pytest.mark.parametrize("text", [K16, K8, K16.replace("f16", "bf16"), K8.replace("f16", "bf16")])
-def test_mma_lane_maps_are_the_manuals(text: str) -> None:
-    row = lookup(text)
-    k = 16 if "k16" in text else 8
-    for lane in range(32):
-        for i in range(k // 2):
-            line, column = manual_a(lane, i)
-            assert holder(row.operand("A"), line, column // 2) == (lane, i // 2)
-        for i in range(k // 4):
-            depth, column = manual_b(lane, i)
-            assert holder(row.operand("B"), column, depth // 2) == (lane, i // 2)
-        for i in range(4):
-            for name in "DC":
-                assert holder(row.operand(name), *manual_c(lane, i)) == (lane, i)
 
 
 def test_operand_layouts_are_those_of_the_guide() -> None:
@@ -95,42 +60,6 @@ def test_element_layouts_put_two_neighbours_into_one_register() -> None:
     for half in range(2):
         assert (elements["laneid"][..., half::2] == words["laneid"]).all()
         assert (elements["m"][..., half::2] == 2 * words["m"] + half).all()
-
-
-def in_fragment(operand: Operand, matrix: Array) -> Array:
-    """A matrix of registers spread over lanes by the layout: (32, registers)."""
-    registers = np.zeros((32, operand.registers), matrix.dtype)
-    for where in np.ndindex(*operand.shape):
-        registers[holder(operand, *where)] = matrix[where]
-    return registers
-
-
-@pytest.mark.parametrize("row", mma_floats.ROWS[:4], ids=lambda row: row.text)
-def test_mma_computes_a_product(row: Row) -> None:
-    rng = np.random.default_rng(11)
-    inputs = row.operand("A").element
-    assert inputs is not None
-    k = 2 * row.operand("A").shape[1]
-    batch = 3
-    left, right = rng.standard_normal((batch, 16, k)), rng.standard_normal((batch, 8, k))
-    start = rng.standard_normal((batch, 16, 8)).astype(np.float32)
-    a, b = left.astype(inputs.numpy), right.astype(inputs.numpy)
-    fragments = [
-        np.stack([in_fragment(row.operand("A"), each.view(np.uint32)) for each in a]),
-        np.stack([in_fragment(row.operand("B"), each.view(np.uint32)) for each in b]),
-        np.stack([in_fragment(row.operand("C"), each) for each in start]),
-    ]
-    assert row.meaning is not None
-    result = row.meaning(*fragments)
-    assert result.shape == (batch, 32, 4) and result.dtype == float32.numpy
-    exact = a.astype(np.float64) @ b.astype(np.float64).swapaxes(-1, -2) + start
-    want = np.stack([in_fragment(row.operand("D"), each) for each in exact])
-    assert np.abs(result - want).max() < 2e-5
-    # Integers up to 2**24 have no rounding.
-    small = [np.where(each > 0, 1, 2).astype(inputs.numpy) for each in (a[0], b[0])]
-    exact = small[0].astype(np.float64) @ small[1].astype(np.float64).T
-    words = [in_fragment(row.operand(name), each.view(np.uint32)) for name, each in zip("AB", small, strict=True)]
-    assert (row.meaning(*words, np.zeros((32, 4), np.float32)) == in_fragment(row.operand("D"), exact)).all()
 
 
 def halves_of(rows: Array) -> Array:

@@ -13,7 +13,7 @@ mismatch; the PTX manual leaves them open. One instruction is one sum:
 * tf32 operands are float32 whose low 13 bits are never looked at.
 
 Here: `mma_sum`, that step vectorised, and `mma_fast`, one float32 product for whoever trades the bits for speed.
-Not here: wgmma, float64, integers, 8-bit floats and sparsity.
+Not here: wgmma; 8-bit floats (`matrix_fp8`), float64 (`matrix_double`) and integers (`matrix_integers`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
     fma                                         fused multiply-add
     canonical_nan                               the NaN that operations return
 
-Matrix instructions are in `matrix_numerics`; approximate functions belong to the instruction rows that name them.
+Matrix instructions are in `matrix_numerics` and other files named `matrix_*`; approximate functions belong to the
+instruction rows that name them.
 """
 
 from __future__ import annotations
