@@ -7,7 +7,7 @@
     report      tables on the terminal and PNG plots, from the JSON files in results/
 
     gemm        a product of matrices (with products, contestants, generated, loop)
-    isa         instructions on the device against the simulator, bit for bit (with isa_inputs)
+    isa         instructions on the device against the simulator, bit for bit (with isa_inputs, isa_sparse)
     launch      the host's time of a warm launch (with launchers)
     start       the first result of a fresh process
     trace       tracing, verifying and emitting; `import warpjit`

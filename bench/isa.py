@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from bench import isa_sparse
 from bench.harness import Bench, Record, Settings, Table
 from bench.isa_inputs import Matrices, element_shape, kinds, matrices, registers, results
 from warpjit import Kernel, T, warpjit
@@ -133,7 +134,7 @@ def run_group(given: Sequence[Case], device: str, run: Callable[..., object] = c
     return list(out.cpu().numpy())
 
 
-def compare(case: Case, device: Array, simulator: Array) -> Outcome:
+def compare(case: Case | isa_sparse.Case, device: Array, simulator: Array) -> Outcome:
     """How the device's registers differ from the simulator's."""
     got, want = results(case.row, device), results(case.row, simulator)
     differ = got != want
@@ -171,6 +172,13 @@ def outcomes(group: Sequence[Row], results_a_kind: int, seed: int = 0) -> list[O
     return [compare(*each) for each in found]
 
 
+def sparse_outcomes(group: Sequence[Row], results_a_kind: int, seed: int = 0) -> list[Outcome]:
+    """The same for rows of `mma.sp`."""
+    given = isa_sparse.cases(group, results_a_kind, seed)
+    found = zip(given, isa_sparse.run_group(given, "cuda"), isa_sparse.run_group(given, "cpu"), strict=True)
+    return [compare(*each) for each in found]
+
+
 # ---- the figure -------------------------------------------------------------------------------------------
 
 
@@ -181,6 +189,9 @@ def run(settings: Settings, record: Record) -> None:
     found: list[Outcome] = []
     for group in groups(dense_rows(target)):
         found += outcomes(group, QUICK_RESULTS if settings.quick else RESULTS_A_KIND, settings.seed)
+        record.put(rows=[asdict(each) for each in found], seconds=round(time.perf_counter() - start, 1))
+    for group in isa_sparse.groups(isa_sparse.sparse_rows(target)):
+        found += sparse_outcomes(group, QUICK_RESULTS if settings.quick else RESULTS_A_KIND, settings.seed)
         record.put(rows=[asdict(each) for each in found], seconds=round(time.perf_counter() - start, 1))
 
 

@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 import pytest
 from mma_model import make
+from mma_references import small_floats
 from sparse_reference import Form, float_products, integer_products, metadata_of, random_places
 
 from warpjit.errors import InstructionError
@@ -85,6 +86,32 @@ def test_products_of_floats(row: Row, kind: str) -> None:
         assert (got.view(np.uint32) == want.view(np.uint32)).all()
         fast = row.meaning(*registers, words[:, None], selector=selector, fast=True)
         assert fast.shape == got.shape and fast.dtype == got.dtype
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in mma_sparse.ROWS if Form.of(row).bits == 8 and "f32" in row.text], ids=str
+)
+def test_products_of_small_floats(row: Row) -> None:
+    """All codes occur; of the stored elements those with k % 4 in (0, 1) are added first."""
+    form = Form.of(row)
+    rng = np.random.default_rng(zlib.crc32(row.text.encode()))
+    rows = random_places(form, rng)
+    a = rng.permutation(np.arange(512) % 256).reshape(16, 32).astype(np.uint8)
+    b = rng.permutation(np.arange(512) % 256).reshape(8, 64).astype(np.uint8)
+    a[1::2], b[1::2] = (rng.integers(0x20, 0x50, each[1::2].shape) for each in (a, b))  # rows without NaN
+    c = rng.standard_normal((16, 8)).astype(np.float32)
+    result = small_floats(form.left, form.right, "f32")
+    want = np.zeros((16, 8), np.uint32)
+    for i, j in np.ndindex(16, 8):
+        want[i, j] = result(a[i].tolist(), b[j, rows[i]].tolist(), int(c.view(np.uint32)[i, j]))
+    registers = [
+        in_registers(row.operand(name), each)
+        for name, each in zip("ABC", (a.view(np.uint32), b.view(np.uint32), c), strict=True)
+    ]
+    words = metadata_of(form, rows, 0, np.zeros(32, np.uint32))
+    assert row.meaning is not None
+    got = row.meaning(*registers, words[:, None], selector=0)
+    assert (got.view(np.uint32) == in_registers(row.operand("D"), want.view(np.float32)).view(np.uint32)).all()
 
 
 def as_words(codes: Array, width: int) -> Array:
