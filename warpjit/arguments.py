@@ -95,7 +95,7 @@ def outside_of_graphs(function: F) -> F:
     A caller that is compiled is then two graphs with the call between them. Costs nothing at a call, unlike
     `torch.compiler.disable`. Without torch, and where another version of it has no such way, nothing happens.
     """
-    plain = getattr(function, "__func__", function)
+    plain: Any = getattr(function, "__func__", function)
     try:
         frames = torch_module()._C._dynamo.eval_frame
         skip = frames._FrameAction.SKIP

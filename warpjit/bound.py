@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warpjit import arguments, guards
-from warpjit.arguments import Place
+from warpjit.arguments import Place, outside_of_graphs
 from warpjit.build import Program
 from warpjit.dispatch import calls, tensors_of
 from warpjit.errors import ArgumentError
@@ -56,6 +56,7 @@ class Bound:
     def __repr__(self) -> str:
         return f"<{self.kernel!r} bound on {self.place}>"
 
+    @outside_of_graphs
     def __call__(self, *args: Any) -> None:
         """Run on these arguments, or on those that were bound. (A launch has a written function in place of this.)"""
         self._slow(*args)
