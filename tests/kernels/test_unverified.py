@@ -62,7 +62,7 @@ SCALED = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec
 def scaled(Out: T.Tensor((32, 2, 4), "float32")):
     T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
     mma = T.ptx[SCALED]
-    a, b = T.cuda.fragments(mma, "A", M=2, fill=0x38383838), T.cuda.fragments(mma, "B", fill=0x38383838)
+    a, b = T.cuda.fragments(mma, "A", M=2, fill=0x38), T.cuda.fragments(mma, "B", fill=0x38)
     d = T.cuda.fragments(mma, "D", M=2)
     rows, columns = T.cuda.fragments(mma, "SFA", M=2, fill=0x7F807F7F), T.cuda.fragments(mma, "SFB", fill=0x7F7F7F82)
     T.cuda.tile.apply(mma, d, a, b, 1.0, rows, 2, 1, columns, 0, 3)
