@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import product as combinations
 
 from warpjit.ir.dtypes import (
@@ -45,6 +46,7 @@ BY_BYTES = "on sm_90 and later the compiler replaces it by two 8-bit matrix inst
 PLAIN_NOTE = "ptxas advises mma.sp::ordered_metadata, since this form may be much slower on later targets"
 
 
+@cache
 def quad_operand(name: str, repeats: str) -> Operand:
     """One register a lane, shape (quad, lane of the quad): metadata, or scales."""
     layout = TileLayout(S[(QUADS, QUAD) : (4 @ laneid, 1 @ laneid)])
@@ -59,7 +61,10 @@ def quad_operand(name: str, repeats: str) -> Operand:
     )
 
 
-def sparse_operands(k: int, left: DType, right: DType, result: DType, metadata: Metadata) -> tuple[Operand, ...]:
+@cache
+def sparse_operands(
+    k: int, left: DType, right: DType, result: DType, selectors: tuple[int, ...]
+) -> tuple[Operand, ...]:
     """D, A, B, C, E and the selector."""
     return (
         sums_operand("D", Mode.WRITE, STORED_ROWS, result),
@@ -67,7 +72,7 @@ def sparse_operands(k: int, left: DType, right: DType, result: DType, metadata: 
         right_operand(k, right),
         sums_operand("C", Mode.READ, STORED_ROWS, result),
         quad_operand("E", "MK"),
-        Operand("selector", Kind.IMMEDIATE, choices=metadata.selectors),
+        Operand("selector", Kind.IMMEDIATE, choices=selectors),
     )
 
 
@@ -103,7 +108,7 @@ def sparse_row(
     finite = ".satfinite" if saturate else ""
     text = f"mma.{variant}.sync.aligned.m16n8k{k}.row.col{finite}.{types}"
     metadata = Metadata.of(left, k // 2 * left.bits // 32, ordered=variant == ORDERED)
-    operands = sparse_operands(k, left, right, result, metadata)
+    operands = sparse_operands(k, left, right, result, metadata.selectors)
     said = [notes] if notes else []
     return Row(
         text=text,
