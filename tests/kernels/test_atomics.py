@@ -115,6 +115,21 @@ def test_many_threads_update_one_element(device, both):
 
 
 @warpjit
+def counted(Total, Sums):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=64, block=256))
+    T.red_add(Total, 0, 1)
+    T.red_add(Sums, T.cuda.thread_idx() % 5, T.cuda.block_idx())
+
+
+def test_many_ctas_update_one_element(device, both):
+    total = torch.zeros(1, dtype=torch.int64, device=device)
+    sums = torch.zeros(5, dtype=torch.float32, device=device)
+    both(counted, total, sums)
+    assert total.item() == 64 * 256
+    assert sums.tolist() == [sum(range(64)) * (52 if i == 0 else 51) for i in range(5)]
+
+
+@warpjit
 def spread(Pairs, Out, Flags, Old):
     T.device_entry(launch=ONE_WARP)
     lane = T.cuda.lane_id()

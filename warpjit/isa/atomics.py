@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -143,17 +144,24 @@ def _meaning(form: Form, returns: bool) -> Callable[..., tuple[Array, Array] | A
     return meaning
 
 
+@cache
+def _operands(space: str, of: DType, names: str) -> tuple[Operand, ...]:
+    """Operands of these names, shared by all rows that have the same."""
+    kinds = {
+        "a": lambda: Operand("a", Kind.ADDRESS, Mode.UPDATE, dtype=of, space=space, bytes=of.bytes, align=of.bytes),
+        "d": lambda: result("d", of),
+    }
+    return tuple(kinds[name]() if name in kinds else value(name, of) for name in names)
+
+
 def _row(form: Form, returns: bool) -> Row:
-    of = REGISTERS[form.ptx]
     text = form.text("atom" if returns else "red")
-    place = Operand("a", Kind.ADDRESS, Mode.UPDATE, dtype=of, space=form.space, bytes=of.bytes, align=of.bytes)
-    names = ("b", "c") if form.operation == "cas" else ("b",)
-    outputs = (result("d", of),) if returns else ()
-    written = "{d}, " if returns else ""
+    inputs = "{b}, {c}" if form.operation == "cas" else "{b}"
+    names = ("d" if returns else "") + ("abc" if form.operation == "cas" else "ab")
     return Row(
         text=text,
-        operands=(*outputs, place, *(value(name, of) for name in names)),
-        code=Asm(f"{text} {written}[{{a}}], {', '.join('{' + name + '}' for name in names)};"),
+        operands=_operands(form.space, REGISTERS[form.ptx], names),
+        code=Asm(f"{text} {'{d}, ' if returns else ''}[{{a}}], {inputs};"),
         meaning=_meaning(form, returns),
         needs=since(90) if form.ptx in ("bf16", "bf16x2") else EVERYWHERE,
         memory=True,

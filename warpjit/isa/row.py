@@ -238,7 +238,8 @@ class Row:
     meaning       what it does: takes the arrays of the reading operands in order (and params as keywords), returns
                   the array of the writing one (a tuple of arrays, in order, if several write; an optional operand
                   that is left out is None). Shapes: scalars (*batch, 32); fragments (*batch, 32, registers);
-                  addresses uint8 (*batch, 32, bytes); barriers uint64 (*batch, 32). None: no data.
+                  addresses uint8 (*batch, 32, bytes); barriers uint64 (*batch, 32). Of a row that updates an address
+                  it is elementwise, and takes and gives some of the lanes: (k,) and (k, bytes). None: no data.
                   InstructionError: the manual leaves open what these values give.
     effect        what it does to synchronisation
     memory        touches memory or synchronises: its asm is volatile with a "memory" clobber

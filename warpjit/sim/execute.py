@@ -56,8 +56,7 @@ def run(state: State, step: Step, turn: Turn) -> None:
         if step.arrives:
             _arrive(state, step, wave, turn)
         elif step.updates:
-            for part in _rounds(state, step, wave, turn):
-                _issue(state, step, wave, part)
+            _update(state, step, wave, turn)
         else:
             _issue(state, step, wave, turn)
 
@@ -89,25 +88,47 @@ def _arrive(state: State, step: Step, wave: Wave, turn: Turn) -> None:
         _write(state, step, step.bound[i], wave.picks[i], None, turn, result, None)
 
 
-def _rounds(state: State, step: Step, wave: Wave, turn: Turn) -> list[Turn]:
-    """Lanes that update one address follow each other, in the order of warps and lanes."""
-    position = next(i for i, each in enumerate(step.bound) if each.is_place and each.operand.mode is Mode.UPDATE)
-    spot = wave.picks[position]
-    assert isinstance(spot, Spot)
-    bound = step.bound[position]
-    located = accesses.locate(state, step, bound, spot, turn, None, bound.width)
-    _, inverse = np.unique(located.touch.address, return_inverse=True)
-    order = np.argsort(inverse, kind="stable")
-    ordered = inverse[order]
+def _update(state: State, step: Step, wave: Wave, turn: Turn) -> None:
+    """An instruction that changes memory atomically: lanes at one address follow each other, warps and lanes in order.
+
+    Its meaning is run on lanes at different addresses at once, (k,) of them, so it must be elementwise.
+    """
+    places = locate_all(state, step, wave, turn)
+    ((position, located),) = places.items()
+    read = [read_operand(state, step, step.bound[i], wave.picks[i], places.get(i), turn) for i in step.reads]
+    _use(state, step, [taint for _, taint in read], turn)
+    inputs = [None if value is None else value[located.where] for value, _ in read]
+    _, first, place = np.unique(located.touch.address, return_index=True, return_inverse=True)
+    memory = np.asarray(inputs[step.reads.index(position)])[first]
+    returned: dict[int, Array] = {}
+    for lanes in _rounds(place):
+        now = [
+            memory[place[lanes]] if i == position else _part(x, lanes) for i, x in zip(step.reads, inputs, strict=True)
+        ]
+        assert step.row.meaning is not None
+        for i, result in zip(step.writes, _call(step, step.row.meaning, now), strict=True):
+            if i == position:
+                memory[place[lanes]] = result
+            else:
+                returned.setdefault(i, np.zeros(place.size, result.dtype))[lanes] = result
+    for i, result in (*returned.items(), (position, memory[place])):
+        whole = np.zeros((*located.where.shape, *result.shape[1:]), result.dtype)
+        whole[located.where] = result
+        _write(state, step, step.bound[i], wave.picks[i], places.get(i), turn, whole, None)
+
+
+def _part(values: Array | None, lanes: Array) -> Array | None:
+    return None if values is None else values[lanes]
+
+
+def _rounds(place: Array) -> list[Array]:
+    """Accesses by their places: in each round one to each place, in the order in which they come."""
+    order = np.argsort(place, kind="stable")
+    ordered = place[order]
     starts = np.flatnonzero(np.r_[True, np.diff(ordered) != 0])
-    rank = np.empty(order.size, np.int64)
-    rank[order] = np.arange(order.size) - np.repeat(starts, np.diff(np.r_[starts, order.size]))
-    turns = []
-    for number in range(int(rank.max()) + 1):
-        mask = np.zeros((turn.count, LANES), bool)
-        mask[located.where] = rank == number
-        turns.append(Turn(turn.rows, turn.index, mask, False))
-    return turns
+    rank = np.arange(order.size) - np.repeat(starts, np.diff(np.r_[starts, order.size]))
+    by_rank = order[np.argsort(rank, kind="stable")]
+    return np.split(by_rank, np.cumsum(np.bincount(rank))[:-1])
 
 
 def _issue(state: State, step: Step, wave: Wave, turn: Turn) -> None:
