@@ -105,7 +105,7 @@ def test_a_machine_without_commits_is_no_obstacle(tmp_path: Path, monkeypatch: p
     kept = start_record(command.BENCHES["gemm"], Settings(seed=7), tmp_path, "layers")
     assert kept.path == tmp_path / "gemm-layers.cpu.json"
     assert kept.head["machine"]["commit"] == "unknown"
-    assert kept.head["machine"]["versions"]["torch"] == torch.__version__
+    assert torch.__version__.startswith(kept.head["machine"]["versions"]["torch"])  # which has no "+cu130"
     assert kept.head["seed"] == 7
 
 

@@ -132,5 +132,5 @@ def test_refused_types():
         'T.cuda.fragments: dtype: expected a type of 32 bits, or "element" (float16) for operand A of '
         f"{F16}, but got bfloat16",
         f"T.cuda.fragments: dtype: expected a type of 32 bits for operand D of {F16}, but got float16",
-        "expected -8 to 7 to store in A of int4 but got 9",
+        "the literal 9 does not fit int4 (-8 to 7)",
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from both import run_both
 
 from warpjit import T, warpjit
 from warpjit.errors import SimulationError, TraceError
@@ -49,13 +48,8 @@ def product(A, Meta, B, Out, *, text, selector):
 CASES = [(F16, "float16", 1), (BF16, "bfloat16", 3), (TF32, "float32", 0), (S8, "int8", 0), (E4M3, "float8_e4m3fn", 0)]
 
 
-def check(kernel, a, meta, b, out, *, text, selector, exact) -> None:
-    kernel(a, meta, b, out, text=text, selector=selector)
-    assert (out.cpu().double() == exact).all()
-
-
 @pytest.mark.parametrize(("text", "kind", "selector"), CASES, ids=[case[1] for case in CASES])
-def test_products_with_repeats(text: str, kind: str, selector: int, device: str) -> None:
+def test_products_with_repeats(text: str, kind: str, selector: int, device: str, both) -> None:
     dtype = getattr(torch, kind)
     depth = K * int(text.split("n8k")[1].split(".")[0])
     torch.manual_seed(1)
@@ -66,7 +60,8 @@ def test_products_with_repeats(text: str, kind: str, selector: int, device: str)
     out = torch.zeros(16 * M, 8 * N, dtype=torch.int32 if kind == "int8" else torch.float32)
     words = [each.view(torch.int32).view(torch.uint32).to(device) for each in (packed.values, right)]
     meta, out = packed.metadata.to(device), out.to(device)
-    run_both(check, product, words[0], meta, words[1], out, text=text, selector=selector, exact=exact)
+    both(product, words[0], meta, words[1], out, text=text, selector=selector)
+    assert (out.cpu().double() == exact).all()
 
 
 def test_metadata_whose_effect_is_undefined_is_found() -> None:

@@ -322,7 +322,7 @@ def test_mistakes_with_tensors():
         "rearrange '(a b) c -> a b c': axis 0 of tile, shape (4, 8), does not split into (a b) with a=3",
         "rearrange '(a b) c -> a b c': give the size of a or b",
         "a slice of tile cannot be assigned: store element by element, or use an instruction",
-        "a tensor has no attribute 'size'; it has as_operand, cast, dtype, each, fill, layout, ndim, permute, "
+        "a tensor has no attribute 'size'; it has as_operand, cast, convert, dtype, each, fill, layout, ndim, permute, "
         "ptr, rearrange, regs, shape, storage, sub, view",
         "registers is in registers: it has no address",
         "T.alloc_shared: expected positive extents but got (0, 4)",

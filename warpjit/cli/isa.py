@@ -64,7 +64,7 @@ def _list(chosen: Namespace) -> None:
 
 
 def _print_tables(sections: Mapping[str, Sequence[Row]]) -> None:
-    """A table a section; where there is no terminal, wide enough that no line is folded."""
+    """A table a section; where there is no terminal, no instruction is folded."""
     from rich import box  # noqa: PLC0415  it takes longer to import than all else
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -75,7 +75,7 @@ def _print_tables(sections: Mapping[str, Sequence[Row]]) -> None:
     for section, rows in sections.items():
         table = Table(title=section, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
         for name in ("instruction", "executed by", "targets", "notes"):
-            table.add_column(name, overflow="fold")
+            table.add_column(name, overflow="fold", no_wrap=name == "instruction" and not console.is_terminal)
         for row in rows:
             table.add_row(row.text, row.participants.value, row.needs.text, notes_of(row))
         console.print(table)
