@@ -205,10 +205,7 @@ class Builder:
     # ---- integer sums ------------------------------------------------------------------------------
 
     def linear_facts(self, linear: Linear) -> Facts:
-        total = fact.of_constant(linear.constant)
-        for local, coefficient in linear.terms:
-            total = fact.add(total, fact.mul(self.facts_of(local), fact.of_constant(coefficient)))
-        return total
+        return fact.weighted_sum(linear.constant, ((self.facts_of(local), factor) for local, factor in linear.terms))
 
     def linear_loops(self, linear: Linear) -> frozenset[int]:
         return frozenset().union(*(self.loops.get(local, NO_LOOPS) for local, _ in linear.terms))
