@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpjit.errors import NOWHERE, Loc
-from warpjit.frontend.values import NO_LOOPS, Linear, Scalar
+from warpjit.frontend.values import NO_LOOPS, Linear, Scalar, constant
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
@@ -161,8 +161,9 @@ class Builder:
     ) -> Scalar:
         """The result of a row that computes one scalar. A pure one that is known already is not computed again."""
         key = (row.text, operands, params)
-        if row.pure and key in self.block.computed:
-            return self.scalar_of(self.block.computed[key])
+        known = self.block.computed.get(key) if row.pure else None
+        if known is not None:
+            return self.scalar_of(known)
         result = row.operands[0].dtype
         assert result is not None, row.text
         local = self.local(hint, result, facts, loops)
@@ -208,7 +209,10 @@ class Builder:
         return fact.weighted_sum(linear.constant, ((self.facts_of(local), factor) for local, factor in linear.terms))
 
     def linear_loops(self, linear: Linear) -> frozenset[int]:
-        return frozenset().union(*(self.loops.get(local, NO_LOOPS) for local, _ in linear.terms))
+        found = NO_LOOPS
+        for local, _ in linear.terms:
+            found |= self.loops.get(local, NO_LOOPS)
+        return found
 
     def modular(self, linear: Linear) -> Linear:
         """The sum with what is known of its terms modulo 2**bits put in: good for differences, not for bounds."""
@@ -219,11 +223,16 @@ class Builder:
 
     def integer(self, dtype: DType, linear: Linear, known: Facts | None = None) -> Scalar:
         """The sum as a value of `dtype`, which the caller knows to hold it; no statement is written yet."""
+        if not linear.terms:
+            return constant(dtype, linear.constant)
         facts = self.linear_facts(linear)
-        if known is not None:
-            facts = facts.meet(known)
-        if facts.constant is not None and linear.terms:
-            linear = Linear((), facts.constant)
+        return self.valued(dtype, linear, facts if known is None else facts.meet(known))
+
+    def valued(self, dtype: DType, linear: Linear, facts: Facts) -> Scalar:
+        """`integer` for a caller who has worked out what is known of the sum."""
+        only = facts.constant
+        if only is not None:
+            return Scalar(dtype, facts, Const(only, dtype), Linear((), only))
         return Scalar(dtype, facts, self._ready(dtype, linear), linear, self.linear_loops(linear))
 
     def _ready(self, dtype: DType, linear: Linear) -> Atom | None:
@@ -259,7 +268,7 @@ class Builder:
         assert total is not None
         if linear.constant:
             op = "add" if linear.constant > 0 else "sub"
-            total = self._combine(op, total, self.integer(dtype, Linear((), abs(linear.constant))), hint)
+            total = self._combine(op, total, constant(dtype, abs(linear.constant)), hint)
         assert isinstance(total.atom, Local)
         self.block.computed[dtype, linear.key, linear.constant] = total.atom
         return total.atom
@@ -268,7 +277,7 @@ class Builder:
         local, factor = term
         value = self.widen(local, dtype, hint)
         factor = -factor if negative else factor
-        return value if factor == 1 else self._combine("mul", value, self.integer(dtype, Linear((), factor)), hint)
+        return value if factor == 1 else self._combine("mul", value, constant(dtype, factor), hint)
 
     def _combine(self, op: str, a: Scalar, b: Scalar, hint: str) -> Scalar:
         facts = fact.TRANSFER[op](a.facts, b.facts)
