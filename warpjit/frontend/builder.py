@@ -44,6 +44,7 @@ class Mark:
     nodes: int
     computed: dict[tuple[Any, ...], Local]
     names: dict[str, int]
+    specials: int
 
 
 class Builder:
@@ -59,7 +60,7 @@ class Builder:
         self.control = Uniformity.GRID
         self.host = True  # before T.device_entry: values are expressions of the launch plan
         self.loc: Loc = NOWHERE
-        self.prologue: list[Node] = []
+        self.prologue: list[Node] = []  # reads the `specials`, in their order
         self.reserved: set[str] = set()
         self.thread_params: tuple[tuple[str, int], ...] = ()  # the block's extents, for rows that count threads
         self.specials: dict[str, Scalar] = {}
@@ -96,7 +97,7 @@ class Builder:
             self.block.refined[local] = self.facts_of(local).meet(facts)
 
     def mark(self) -> Mark:
-        return Mark(len(self.block.nodes), dict(self.block.computed), dict(self.names))
+        return Mark(len(self.block.nodes), dict(self.block.computed), dict(self.names), len(self.specials))
 
     def rewind(self, mark: Mark, depth: int) -> None:
         """Forget all that was written since `mark`, which was taken with `depth` open blocks."""
@@ -104,6 +105,11 @@ class Builder:
         del self.block.nodes[mark.nodes :]
         self.block.computed = dict(mark.computed)
         self.names = dict(mark.names)
+        for register in list(self.specials)[mark.specials :]:
+            local = self.specials.pop(register).atom
+            assert isinstance(local, Local)
+            self.reserved.discard(local.name)
+        del self.prologue[mark.specials :]
 
     # ---- locals ------------------------------------------------------------------------------------
 
