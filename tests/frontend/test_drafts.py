@@ -1,4 +1,4 @@
-"""Loops whose carried names take several attempts: operations on tiles are traced once, where the facts have settled."""
+"""Loops whose facts take several attempts to settle: operations on tiles are traced once, when they have."""
 
 # ruff: noqa: B007 (loop variables that nothing reads)
 
