@@ -10,8 +10,9 @@ address carries for findings count as read: the simulator reads them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from warpjit.ir.nodes import (
@@ -57,19 +58,31 @@ def prune(kernel: Kernel, *, accesses: bool = True) -> Kernel:
 # ---- what nodes read and write ------------------------------------------------------------------------
 
 
-def _keys(atoms: Iterable[Atom | None]) -> Iterator[Key]:
-    for atom in atoms:
-        if isinstance(atom, Local):
-            yield (atom.name, -1)
-        elif isinstance(atom, Slot):
-            yield (atom.registers.name, atom.index)
+_WRITABLE = (Local, Slot)
 
 
-def _op_reads(op: Op) -> Iterator[Key]:
+def _keys(atoms: Iterable[Atom | None]) -> list[Key]:
+    return [
+        (atom.name, -1) if isinstance(atom, Local) else (atom.registers.name, atom.index)
+        for atom in atoms
+        if isinstance(atom, _WRITABLE)
+    ]
+
+
+def _op_reads(op: Op) -> list[Key]:
+    found = _keys([op.predicate])
     for operand, value in paired(op):
         if operand.reads or isinstance(value, Address | Tile):
-            yield from _keys(atoms(value))
-    yield from _keys([op.predicate])
+            found += _keys(atoms(value))
+    return found
+
+
+def _op_writes(op: Op) -> list[Key]:
+    found: list[Key] = []
+    for operand, value in paired(op):
+        if operand.writes and not isinstance(value, Address | Tile):
+            found += _keys(atoms(value))
+    return found
 
 
 _READS: dict[type[Any], Callable[[Any], Iterable[Key]]] = {
@@ -93,10 +106,7 @@ def writes(node: Node) -> Iterable[Key]:
         return _keys([node.local])
     if isinstance(node, For):
         return _keys([node.variable])
-    if isinstance(node, Op):
-        written = (value for operand, value in paired(node) if operand.writes and not isinstance(value, Address | Tile))
-        return _keys(atom for value in written for atom in atoms(value))
-    return ()
+    return _op_writes(node) if isinstance(node, Op) else ()
 
 
 def _bare_block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -161,13 +171,12 @@ class _Marks:
 
     def _follow(self, node: Node) -> None:
         """Keep what a kept node depends on."""
-        for key in reads(node):
-            self.touched.add(key[0])
-            if key not in self.needed:
-                self.needed.add(key)
-                for definition in self.definitions[key]:
-                    self._keep(definition)
-        self.touched.update(name for name, _ in writes(node))
+        new = set(reads(node)) - self.needed
+        self.needed |= new
+        for key in new:
+            for definition in self.definitions[key]:
+                self._keep(definition)
+        self.touched.update(name for name, _ in chain(new, writes(node)))
         for other in (*self.around[id(node)], *self.jumps[id(node)]):
             self._keep(other)
 
