@@ -160,6 +160,10 @@ Value: TypeAlias = Any
 
 POISON = Poison()
 
+# Asked for at every operation: a union would be made anew each time.
+_KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Poison)
+_NUMBERS = (int, float)
+
 
 def is_kernel_value(value: Value) -> bool:
     """Whether a value exists on the device only (also inside tuples)."""
@@ -167,9 +171,9 @@ def is_kernel_value(value: Value) -> bool:
         return any(is_kernel_value(item) for item in value)
     if isinstance(value, dict):
         return any(is_kernel_value(item) for item in value.values())
-    return isinstance(value, Scalar | TensorValue | Pointer | Storage | Method | Poison)
+    return isinstance(value, _KERNEL_VALUES)
 
 
 def is_number(value: Value) -> bool:
     """A static number."""
-    return isinstance(value, int | float) and not isinstance(value, Scalar)
+    return isinstance(value, _NUMBERS)
