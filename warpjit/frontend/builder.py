@@ -33,7 +33,7 @@ class Block:
 
     nodes: list[Node]
     computed: dict[tuple[Any, ...], Local]
-    refined: dict[Local, Facts]
+    refined: dict[str, Facts]  # by the names of locals
     divisors: list[Atom] = field(default_factory=list)  # of integer divisions: what must not be zero to run it
 
 
@@ -43,6 +43,7 @@ class Mark:
 
     nodes: int
     computed: dict[tuple[Any, ...], Local]
+    refined: dict[str, Facts]
     names: dict[str, int]
     specials: int
 
@@ -53,8 +54,8 @@ class Builder:
     def __init__(self) -> None:
         self.blocks: list[Block] = [Block([], {}, {})]
         self.names: dict[str, int] = {}
-        self.facts: dict[Local, Facts] = {}
-        self.loops: dict[Local, frozenset[int]] = {}
+        self.facts: dict[str, Facts] = {}  # by the names of locals, as are the loops that they derive from
+        self.loops: dict[str, frozenset[int]] = {}
         self.moduli: dict[Local, Definition] = {}
         self.wrapped: dict[Local, Linear] = {}  # what a local that may have wrapped equals modulo 2**bits
         self.control = Uniformity.GRID
@@ -94,16 +95,18 @@ class Builder:
     def refine(self, refined: Iterable[tuple[Local, Facts]]) -> None:
         """From here to the end of the block, these facts hold as well."""
         for local, facts in refined:
-            self.block.refined[local] = self.facts_of(local).meet(facts)
+            self.block.refined[local.name] = self.facts_of(local).meet(facts)
 
     def mark(self) -> Mark:
-        return Mark(len(self.block.nodes), dict(self.block.computed), dict(self.names), len(self.specials))
+        block = self.block
+        return Mark(len(block.nodes), dict(block.computed), dict(block.refined), dict(self.names), len(self.specials))
 
     def rewind(self, mark: Mark, depth: int) -> None:
         """Forget all that was written since `mark`, which was taken with `depth` open blocks."""
         del self.blocks[depth:]
         del self.block.nodes[mark.nodes :]
         self.block.computed = dict(mark.computed)
+        self.block.refined = dict(mark.refined)
         self.names = dict(mark.names)
         for register in list(self.specials)[mark.specials :]:
             local = self.specials.pop(register).atom
@@ -129,19 +132,19 @@ class Builder:
 
     def local(self, hint: str, dtype: DType, facts: Facts, loops: frozenset[int] = NO_LOOPS) -> Local:
         local = Local(self.unique(hint), dtype)
-        self.facts[local] = facts
-        self.loops[local] = loops
+        self.facts[local.name] = facts
+        self.loops[local.name] = loops
         self.moduli.pop(local, None)  # of a dropped attempt's local of this name
         self.wrapped.pop(local, None)
         return local
 
     def facts_of(self, local: Local) -> Facts:
-        return self.block.refined.get(local) or self.facts[local]
+        return self.blocks[-1].refined.get(local.name) or self.facts[local.name]
 
     def scalar_of(self, local: Local) -> Scalar:
         """A local as a value."""
         linear = Linear.of(local) if local.dtype.is_int else None
-        return Scalar(local.dtype, self.facts_of(local), local, linear, self.loops.get(local, NO_LOOPS))
+        return Scalar(local.dtype, self.facts_of(local), local, linear, self.loops.get(local.name, NO_LOOPS))
 
     def planned(self, expression: PlanExpr, dtype: DType, facts: Facts, hint: str) -> Scalar:
         """A value that the launch plan computes and the kernel takes as a parameter."""
@@ -193,7 +196,7 @@ class Builder:
         """A pure operation without what was proven of its operands: it is to run where that need not hold."""
         result = op.operands[0]
         assert isinstance(result, Local)
-        self.facts[result] = fact.of_type(result.dtype, self.facts[result].uniformity)
+        self.facts[result.name] = fact.of_type(result.dtype, self.facts[result.name].uniformity)
         return replace(op, params=tuple(param for param in op.params if param[0] not in PROOFS))
 
     def special(self, register: str, hint: str, facts: Facts) -> Scalar:
@@ -204,7 +207,7 @@ class Builder:
             local = Local(hint if hint not in self.names else self.unique(hint), dtypes.int32)
             self.names.setdefault(local.name, 1)
             self.reserved.add(local.name)
-            self.facts[local] = facts
+            self.facts[local.name] = facts
             self.prologue.append(Op(row, (local,), self.thread_params, loc=self.loc))
             found = self.specials[register] = self.scalar_of(local)
         return found
@@ -217,7 +220,7 @@ class Builder:
     def linear_loops(self, linear: Linear) -> frozenset[int]:
         found = NO_LOOPS
         for local, _ in linear.terms:
-            found |= self.loops.get(local, NO_LOOPS)
+            found |= self.loops.get(local.name, NO_LOOPS)
         return found
 
     def modular(self, linear: Linear) -> Linear:

@@ -239,7 +239,7 @@ def _end(tracer: Tracer, frame: LoopFrame, names: list[Carried]) -> None:
         if carried.local is None:
             continue
         facts = carried.facts.at(frame.control) if carried.facts else Facts()
-        builder.facts[carried.local] = facts
+        builder.facts[carried.local.name] = facts
         scalar = builder.scalar_of(carried.local)
         exits = frame.breaks if frame.endless else [*frame.edges, *frame.breaks]
         sure = (frame.runs or frame.endless) and all(carried.name in edge.values for edge in exits)

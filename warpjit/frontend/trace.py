@@ -67,7 +67,7 @@ def trace(
         shared=tuple(tracer.shared),
         body=body,
         launch=tracer.launch,
-        facts={local.name: facts for local, facts in tracer.builder.facts.items()},
+        facts=tracer.builder.facts,
         loc=source.loc(),
         contract=settings.contract,
         strict=settings.strict,
