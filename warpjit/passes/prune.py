@@ -59,6 +59,7 @@ def prune(kernel: Kernel, *, accesses: bool = True) -> Kernel:
 
 
 _WRITABLE = (Local, Slot)
+_PLACES = (Address, Tile)
 
 
 def _keys(atoms: Iterable[Atom | None]) -> list[Key]:
@@ -72,7 +73,7 @@ def _keys(atoms: Iterable[Atom | None]) -> list[Key]:
 def _op_reads(op: Op) -> list[Key]:
     found = _keys([op.predicate])
     for operand, value in paired(op):
-        if operand.reads or isinstance(value, Address | Tile):
+        if operand.reads or isinstance(value, _PLACES):
             found += _keys(atoms(value))
     return found
 
@@ -80,7 +81,7 @@ def _op_reads(op: Op) -> list[Key]:
 def _op_writes(op: Op) -> list[Key]:
     found: list[Key] = []
     for operand, value in paired(op):
-        if operand.writes and not isinstance(value, Address | Tile):
+        if operand.writes and not isinstance(value, _PLACES):
             found += _keys(atoms(value))
     return found
 
@@ -115,16 +116,18 @@ def _bare_block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _bare(node: Node) -> Node:
     """The node with addresses that do not say which element they mean."""
-    if isinstance(node, Op):
-        return replace(node, operands=tuple(_bare_operand(value) for value in node.operands))
-    return with_blocks(node, _bare_block)
+    if not isinstance(node, Op):
+        return with_blocks(node, _bare_block)
+    if not any(isinstance(value, _PLACES) for value in node.operands):
+        return node
+    return replace(node, operands=tuple(_bare_operand(value) for value in node.operands))
 
 
 def _bare_operand(value: OperandValue) -> OperandValue:
     if isinstance(value, Address):
-        return replace(value, access=None)
+        return Address(value.buffer, value.offset, value.constant)
     if isinstance(value, Tile):
-        return Tile(tuple(replace(address, access=None) for address in value.addresses))
+        return Tile(tuple(Address(each.buffer, each.offset, each.constant) for each in value.addresses))
     return value
 
 
@@ -142,6 +145,7 @@ class _Marks:
     def __init__(self, kernel: Kernel):
         self.around: dict[int, list[Node]] = defaultdict(list)
         self.definitions: dict[Key, list[Node]] = defaultdict(list)
+        self.written: dict[int, Iterable[Key]] = {}
         self.jumps: dict[int, list[Node]] = defaultdict(list)
         self.kept: set[int] = set()
         self.needed: set[Key] = set()
@@ -155,7 +159,8 @@ class _Marks:
         for node in nodes:
             if parent is not None:
                 self.around[id(node)].append(parent)
-            for key in writes(node):
+            written = self.written[id(node)] = writes(node)
+            for key in written:
                 self.definitions[key].append(node)
             if isinstance(node, Break | Continue) and loop is not None:
                 self.jumps[id(loop)].append(node)
@@ -176,7 +181,7 @@ class _Marks:
         for key in new:
             for definition in self.definitions[key]:
                 self._keep(definition)
-        self.touched.update(name for name, _ in chain(new, writes(node)))
+        self.touched.update(name for name, _ in chain(new, self.written[id(node)]))
         for other in (*self.around[id(node)], *self.jumps[id(node)]):
             self._keep(other)
 
