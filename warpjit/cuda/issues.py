@@ -9,36 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from warpjit.cuda import templates
 from warpjit.cuda.operands import Bound, Number, Place, Texts, Words, bind, lvalue
 from warpjit.cuda.scalars import asm_dtype, c_type, constraint, recast
-from warpjit.cuda.templates import Hole, Template
+from warpjit.cuda.templates import GUARD, Form, Hole, Template
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Atom, Const, Local, Op
 from warpjit.isa.pairing import paired
 from warpjit.isa.row import Asm, Mode, Row
 
-GUARD = "issue"
-"""The PTX predicate register that guards a predicated asm statement."""
-
 Fresh = Callable[[Local], bool]
 """Whether a local has no declaration yet; asking declares it."""
 
 
-def issue_statement(texts: Texts, op: Op, row: Row, issue: int, fresh: Fresh) -> str:
-    """Execution number `issue` of `op`, with the declarations of locals that it defines, on one line."""
+def issue_statements(texts: Texts, op: Op, row: Row, fresh: Fresh) -> list[str]:
+    """Each execution of `op`, with the declarations of locals that it defines, on one line."""
     given = {operand.name for operand, value in paired(op) if value is not None}
     code = row.written(dict(op.params), given)
-    template = templates.parse(code.text)
-    bound = bind(op, row, issue)
+    form = templates.form(code.text)
     condition = None if isinstance(op.predicate, Const) or op.predicate is None else texts.atom(op.predicate)
-    one = _Issue(texts, row, template, bound, condition)
-    if isinstance(op.predicate, Const) and not op.predicate.value:
-        return one.declarations(fresh)
-    return one.asm(fresh) if isinstance(code, Asm) else one.cxx(fresh)
+    never = isinstance(op.predicate, Const) and not op.predicate.value
+    write = _Issue.declarations if never else _Issue.asm if isinstance(code, Asm) else _Issue.cxx
+    return [write(_issue(texts, row, form, bind(op, row, issue), condition), fresh) for issue in range(op.issues)]
 
 
 @dataclass(frozen=True)
@@ -63,35 +57,35 @@ class _Temporaries:
         return f"{declarations} {{ {' '.join([*self.before, statement, *self.after])} }}".strip()
 
 
+def _issue(texts: Texts, row: Row, form: Form, bound: Mapping[str, Bound], condition: str | None) -> _Issue:
+    """One execution. Raises `InstructionError` for an operand that is missing."""
+    missing = [name for name in form.names if name not in bound]
+    if missing:
+        raise InstructionError(f"the code of {row.text} needs {missing[0]!r}, which was not given")
+    holes = {name: bound[name] for name in form.names}
+    written = {
+        name: tuple(
+            _Written(atom, dtype, words.operand.mode is Mode.UPDATE)
+            for atom, dtype in zip(words.atoms, words.dtypes, strict=True)
+        )
+        for name, words in holes.items()
+        if isinstance(words, Words) and words.operand.writes
+    }
+    return _Issue(texts, row, form, condition, holes, written)
+
+
 @dataclass(frozen=True)
 class _Issue:
+    """`holes`: the operands that the template names, in its order; `written`: what it writes of these."""
+
     texts: Texts
     row: Row
-    template: Template
-    bound: Mapping[str, Bound]
+    form: Form
     condition: str | None
+    holes: Mapping[str, Bound]
+    written: Mapping[str, tuple[_Written, ...]]
 
     # ---- both languages ----------------------------------------------------------------------------
-
-    @cached_property
-    def holes(self) -> dict[str, Bound]:
-        """The operands that the template names, in its order. Raises `InstructionError` for one that is missing."""
-        names = dict.fromkeys(piece.name for piece in self.template if isinstance(piece, Hole))
-        missing = [name for name in names if name not in self.bound]
-        if missing:
-            raise InstructionError(f"the code of {self.row.text} needs {missing[0]!r}, which was not given")
-        return {name: self.bound[name] for name in names}
-
-    @cached_property
-    def written(self) -> dict[str, tuple[_Written, ...]]:
-        return {
-            name: tuple(
-                _Written(atom, dtype, words.operand.mode is Mode.UPDATE)
-                for atom, dtype in zip(words.atoms, words.dtypes, strict=True)
-            )
-            for name, words in self.holes.items()
-            if isinstance(words, Words) and words.operand.writes
-        }
 
     def declarations(self, fresh: Fresh) -> str:
         """Declarations of the locals that the statement defines."""
@@ -118,7 +112,7 @@ class _Issue:
     # ---- PTX ---------------------------------------------------------------------------------------
 
     def asm(self, fresh: Fresh) -> str:
-        guarded = None if self.condition is None else templates.predicated(self.template, f"@{GUARD} ")
+        guarded = None if self.condition is None else self.form.guarded
         statement = self.asm_statement(guarded, self.declarations(fresh))
         if self.condition is None or guarded is not None:
             return statement
@@ -138,7 +132,7 @@ class _Issue:
                 start = len(outputs) + len(inputs)
                 inputs += self.inputs(bound)
                 numbers[name] = tuple(f"%{index}" for index in range(start, len(outputs) + len(inputs)))
-        text = templates.fill(guarded or self.template, lambda hole: self.asm_hole(hole, numbers), templates.quoted)
+        text = templates.fill(guarded or self.form.inline, lambda hole: self.asm_hole(hole, numbers))
         if guarded is not None:
             number = f"%{len(outputs) + len(inputs)}"
             inputs.append(f'"r"((int){self.condition})')
@@ -148,11 +142,12 @@ class _Issue:
     def output(self, written: _Written, guarded: bool, temporaries: _Temporaries) -> str:
         """The entry of a written word. Under a guard it keeps its value where the guard is false."""
         keeps = guarded or written.updated
-        carrier = asm_dtype(written.dtype)
+        carrier, have = asm_dtype(written.dtype), written.atom.dtype
+        letter = constraint(carrier)
         name = self.texts.atom(written.atom)
-        if constraint(carrier) != constraint(written.atom.dtype) or carrier.bits != written.atom.dtype.bits:
+        if letter != constraint(have) or carrier.bits != have.bits:
             name = self.temporary(written, carrier, keeps, temporaries)
-        return f'"{"+" if keeps else "="}{constraint(carrier)}"({name})'
+        return f'"{"+" if keeps else "="}{letter}"({name})'
 
     def inputs(self, bound: Words | Place) -> list[str]:
         if isinstance(bound, Place):
@@ -160,15 +155,16 @@ class _Issue:
             return [f'"{letter}"({self.texts.address(bound.address)})']
         entries = []
         for atom, dtype in zip(bound.atoms, bound.dtypes, strict=True):
+            letter, have = constraint(dtype), atom.dtype
             # Signed and unsigned words of a width are one to PTX.
-            same = constraint(dtype) == constraint(atom.dtype) and dtype.bits == atom.dtype.bits != 8
+            same = letter == constraint(have) and dtype.bits == have.bits != 8
             value = self.texts.atom(atom) if same else self.read(atom, dtype)
             carried = recast(value, dtype, asm_dtype(dtype)) if dtype.bits == 8 else value
-            entries.append(f'"{constraint(asm_dtype(dtype))}"({carried})')
+            entries.append(f'"{letter}"({carried})')
         return entries
 
     def asm_hole(self, hole: Hole, numbers: Mapping[str, tuple[str, ...]]) -> str:
-        bound = self.bound[hole.name]
+        bound = self.holes[hole.name]
         if isinstance(bound, Number):
             return str(bound.value)
         if isinstance(bound, Words) and bound.braced and hole.index is None:
@@ -188,14 +184,14 @@ class _Issue:
         }
         for name, bound in self.holes.items():
             names.setdefault(name, self.cxx_values(bound))
-        statement = templates.fill(self.template, lambda hole: names[hole.name][hole.index or 0])
+        statement = templates.fill(self.form.pieces, lambda hole: names[hole.name][hole.index or 0])
         if self.condition is None:
             return temporaries.around(declarations, statement)
         return f"{declarations} if ({self.condition}) {{ {temporaries.around('', statement)} }}".strip()
 
     def cxx_result(self, fresh: Fresh) -> str | None:
         """`int t = expression;` or `r_0 = cast(expression);`, where the template is one assignment to a scalar."""
-        found = templates.single_result(self.template)
+        found = self.form.result
         written = self.written
         if found is None or list(written) != [found[0].name] or len(written[found[0].name]) != 1:
             return None

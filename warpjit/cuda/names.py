@@ -62,7 +62,7 @@ class Namer:
 
     def name(self, kind: str, name: str) -> str:
         """What the thing `name` of this kind ("local", "buffer", ...) is called."""
-        return self.group(kind, name, ("",))
+        return self._known.get((kind, name)) or self.group(kind, name, ("",))
 
     def group(self, kind: str, name: str, endings: tuple[str, ...]) -> str:
         """A prefix under which prefix + ending is free for each ending."""

@@ -50,18 +50,18 @@ class Texts:
 
     def __init__(self) -> None:
         self.namer = Namer()
-        self._registers: dict[Registers, tuple[str, ...]] = {}
+        self._registers: dict[str, tuple[str, ...]] = {}
 
     def local(self, local: Local) -> str:
         return self.namer.name("local", local.name)
 
     def registers(self, registers: Registers) -> tuple[str, ...]:
         """The scalar variables that the registers are: no array, so that none can land in local memory."""
-        found = self._registers.get(registers)
+        found = self._registers.get(registers.name)
         if found is None:
             endings = tuple(f"_{index}" for index in range(registers.count))
             prefix = self.namer.group("registers", registers.name, endings)
-            found = self._registers[registers] = tuple(prefix + ending for ending in endings)
+            found = self._registers[registers.name] = tuple(prefix + ending for ending in endings)
         return found
 
     def buffer(self, buffer: Buffer) -> str:
@@ -72,11 +72,11 @@ class Texts:
         return self.namer.name("temporary", f"bits{index}")
 
     def atom(self, atom: Atom) -> str:
-        if isinstance(atom, Const):
-            return literal(atom)
         if isinstance(atom, Local):
             return self.local(atom)
-        return self.registers(atom.registers)[atom.index]
+        if isinstance(atom, Slot):
+            return self.registers(atom.registers)[atom.index]
+        return literal(atom)
 
     def pointer(self, address: Address) -> str:
         """The address as a C++ pointer to bytes."""
@@ -149,6 +149,9 @@ def bind(op: Op, row: Row, issue: int) -> dict[str, Bound]:
     return bound
 
 
+_ATOM = (Const, Local, Slot)
+
+
 def _mismatch(operand: Operand, value: OperandValue) -> InstructionError:
     return InstructionError(f"operand {operand.name!r} is of kind {operand.kind.value} but got {value!r}")
 
@@ -156,7 +159,7 @@ def _mismatch(operand: Operand, value: OperandValue) -> InstructionError:
 def _bind_fragment(operand: Operand, value: OperandValue, issue: int) -> Bound:
     if isinstance(value, Fragment):
         atoms = value.items[issue]
-    elif isinstance(value, Const | Local | Slot):
+    elif isinstance(value, _ATOM):
         atoms = (value,) * operand.registers
     else:
         raise _mismatch(operand, value)
@@ -169,7 +172,7 @@ def _register_dtype(operand: Operand, atom: Atom) -> DType:
 
 
 def _bind_scalar(operand: Operand, value: OperandValue, issue: int) -> Bound:
-    if not isinstance(value, Const | Local | Slot):
+    if not isinstance(value, _ATOM):
         raise _mismatch(operand, value)
     return Words(operand, (value,), (operand.dtype or value.dtype,))
 

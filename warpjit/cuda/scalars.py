@@ -33,6 +33,10 @@ _BITCASTS = {
 Intrinsics")."""
 
 
+_FLOAT_LETTERS = {"float32": "f", "float64": "d"}
+_LETTERS = {8: "r", 16: "h", 32: "r", 64: "l"}
+
+
 def c_type(dtype: DType) -> str:
     """The C++ type that holds a `dtype`. Raises `InstructionError` for types that only exist packed (int4, uint4)."""
     found = C_TYPES.get(dtype.name)
@@ -46,11 +50,7 @@ def constraint(dtype: DType) -> str:
 
     There is none for 8 bits: those, and bool, go through a 32-bit word.
     """
-    if dtype == float32:
-        return "f"
-    if dtype == float64:
-        return "d"
-    return {8: "r", 16: "h", 32: "r", 64: "l"}[dtype.bits]
+    return _FLOAT_LETTERS.get(dtype.name) or _LETTERS[dtype.bits]
 
 
 def asm_dtype(dtype: DType) -> DType:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from warpjit.cuda.issues import issue_statement
+from warpjit.cuda.issues import issue_statements
 from warpjit.cuda.operands import Texts
 from warpjit.cuda.scalars import c_type
 from warpjit.errors import NOWHERE, InstructionError, Loc
@@ -86,7 +86,7 @@ def _op(out: Statements, node: Op) -> None:
     if not isinstance(node.row, Row):
         raise InstructionError(f"{node.row.text} is not a row of the instruction table")
     try:
-        statements = [issue_statement(out.texts, node, node.row, issue, out.fresh) for issue in range(node.issues)]
+        statements = issue_statements(out.texts, node, node.row, out.fresh)
     except InstructionError as error:
         raise InstructionError.at(str(error), node.loc) from error
     for statement in statements:

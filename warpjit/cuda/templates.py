@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from warpjit.errors import InstructionError
 
@@ -31,7 +31,47 @@ _BETWEEN = "{} \n\t"
 _LABEL = re.compile(r"[\w$%]+\s*:")
 
 
+GUARD = "issue"
+"""The PTX predicate register that guards a predicated asm statement."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A template, and what can be said of it whatever its operands are: worked out once for a text."""
+
+    pieces: Template
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The operands that it names, in its order."""
+        return tuple(dict.fromkeys(piece.name for piece in self.pieces if isinstance(piece, Hole)))
+
+    @cached_property
+    def result(self) -> tuple[Hole, Template] | None:
+        return single_result(self.pieces)
+
+    @cached_property
+    def inline(self) -> Template:
+        """PTX as it stands in an asm statement."""
+        return _inline(self.pieces)
+
+    @cached_property
+    def guarded(self) -> Template | None:
+        """`inline` with each instruction under `GUARD`, None where that cannot be done."""
+        found = predicated(self.pieces, f"@{GUARD} ")
+        return None if found is None else _inline(found)
+
+
+def _inline(template: Template) -> Template:
+    return tuple(piece if isinstance(piece, Hole) else quoted(piece) for piece in template)
+
+
 @lru_cache(maxsize=4096)
+def form(text: str) -> Form:
+    """The form of a row's code. Raises `InstructionError` for a single brace."""
+    return Form(parse(text))
+
+
 def parse(text: str) -> Template:
     """The template's pieces, neighbouring text joined. Raises `InstructionError` for a single brace."""
     pieces: list[Piece] = []
@@ -56,9 +96,9 @@ def _append(pieces: list[Piece], text: str) -> None:
         pieces.append(text)
 
 
-def fill(template: Sequence[Piece], text_of: Callable[[Hole], str], quote: Callable[[str], str] = str) -> str:
-    """The template with its holes filled, and its own text passed through `quote`."""
-    return "".join(text_of(piece) if isinstance(piece, Hole) else quote(piece) for piece in template)
+def fill(template: Sequence[Piece], text_of: Callable[[Hole], str]) -> str:
+    """The template with its holes filled."""
+    return "".join([text_of(piece) if isinstance(piece, Hole) else piece for piece in template])
 
 
 def single_result(template: Template) -> tuple[Hole, Template] | None:

@@ -14,7 +14,7 @@ from warpjit.frontend.builder import Builder
 from warpjit.frontend.literals import describe, literal, natural
 from warpjit.frontend.planned import plan_of
 from warpjit.frontend.refine import refinements
-from warpjit.frontend.values import Linear, Scalar, Value, is_number
+from warpjit.frontend.values import Linear, Scalar, Value, constant, is_number
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
@@ -95,7 +95,7 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
     if dtype.is_int and scalar.linear is not None:
         facts = builder.linear_facts(scalar.linear).meet(scalar.facts)
         if facts.fits(dtype):
-            return builder.integer(dtype, scalar.linear, facts)
+            return builder.valued(dtype, scalar.linear, facts)
     if scalar.dtype.is_bool and dtype.is_int:
         facts = Facts(0, 1, 1, scalar.uniformity)
     else:
@@ -135,11 +135,11 @@ def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
         raise TraceError(f"expected an integer to shift but got {describe(left)}")
     count = right.facts.constant
     if op == "shl" and count is not None and 0 <= count < left.dtype.bits - 1:
-        power = builder.integer(left.dtype, Linear((), 1 << count))
+        power = constant(left.dtype, 1 << count)
         return _multiply(builder, "mul", left, power)
     if op == "shr" and count is not None and 0 <= count < left.dtype.bits - 1 and left.facts.fits(left.dtype):
         if left.facts.lo is not None and left.facts.lo >= 0:
-            return _divide(builder, "floordiv", left, builder.integer(left.dtype, Linear((), 1 << count)))
+            return _divide(builder, "floordiv", left, constant(left.dtype, 1 << count))
     return _integer(builder, op, left, right)
 
 
@@ -174,8 +174,10 @@ def _sum(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     facts = fact.TRANSFER[op](a.facts, b.facts)
     linear = a.linear.plus(b.linear, 1 if op == "add" else -1)
     exact = builder.linear_facts(linear)
-    if facts.fits(a.dtype) or exact.fits(a.dtype):
-        return builder.integer(a.dtype, linear, facts if facts.fits(a.dtype) else None)
+    if facts.fits(a.dtype):
+        return builder.valued(a.dtype, linear, exact.meet(facts))
+    if exact.fits(a.dtype):
+        return builder.valued(a.dtype, linear, exact)
     return _wrapped(builder, _integer(builder, op, a, b), linear)
 
 
@@ -208,7 +210,9 @@ def _divide(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     if divisor is None or divisor < 0 or a.linear is None:
         return _division(builder, op, a, b)
     quotient, rest = split(builder, a.linear, divisor)
-    facts = builder.linear_facts(rest).meet(a.facts if rest == a.linear else Facts())
+    facts = builder.linear_facts(rest)
+    if rest == a.linear:
+        facts = facts.meet(a.facts)
     if facts.lo is None or facts.hi is None or not facts.fits(a.dtype):
         return _division(builder, op, a, b)
     if facts.lo // divisor == facts.hi // divisor:  # the rest never leaves one period
@@ -216,9 +220,9 @@ def _divide(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
         if op == "floordiv":
             return builder.integer(a.dtype, quotient.plus(Linear((), turns)))
         return builder.integer(a.dtype, rest.plus(Linear((), -turns * divisor)))
-    part = builder.integer(a.dtype, rest, facts)
     if facts.multiple % divisor == 0 and op == "mod":
-        return builder.integer(a.dtype, Linear())
+        return constant(a.dtype, 0)
+    part = builder.valued(a.dtype, rest, facts)
     result = _division(builder, op, part, b)
     if op == "mod":
         if isinstance(result.atom, Const) or not result.linear or not result.linear.terms:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic, merge, planned
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.liveness import returns
 from warpjit.frontend.merge import Bound
 from warpjit.frontend.tracer import SPLITTERS, STATEMENTS, Tracer
 from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
@@ -151,7 +152,7 @@ RESULT = "return value"
 
 def split_return(tracer: Tracer, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
     """In a helper, an arm that returns under a device condition: what follows the `if` belongs to the other arm."""
-    if not tracer.scope.inlined or not any(_returns(part) for part in [*node.body, *node.orelse]):
+    if not tracer.scope.inlined or not returns([node]):
         return False
     place = tracer.scope.loc(node)
     depth = len(tracer.builder.blocks)
@@ -187,14 +188,6 @@ def split_return(tracer: Tracer, node: ast.If, rest: Sequence[ast.stmt]) -> bool
     tracer.scope.result = tracer.scope.names.get(RESULT)
     tracer.terminated = True
     return True
-
-
-def _returns(node: ast.AST) -> bool:
-    if isinstance(node, ast.Return):
-        return True
-    if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
-        return False
-    return any(_returns(child) for child in ast.iter_child_nodes(node))
 
 
 # ---- expressions --------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpjit.errors import NOWHERE, Loc
-from warpjit.frontend.values import NO_LOOPS, Linear, Scalar
+from warpjit.frontend.values import NO_LOOPS, Linear, Scalar, constant
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
@@ -33,7 +33,7 @@ class Block:
 
     nodes: list[Node]
     computed: dict[tuple[Any, ...], Local]
-    refined: dict[Local, Facts]
+    refined: dict[str, Facts]  # by the names of locals
     divisors: list[Atom] = field(default_factory=list)  # of integer divisions: what must not be zero to run it
 
 
@@ -43,7 +43,9 @@ class Mark:
 
     nodes: int
     computed: dict[tuple[Any, ...], Local]
+    refined: dict[str, Facts]
     names: dict[str, int]
+    specials: int
 
 
 class Builder:
@@ -52,14 +54,14 @@ class Builder:
     def __init__(self) -> None:
         self.blocks: list[Block] = [Block([], {}, {})]
         self.names: dict[str, int] = {}
-        self.facts: dict[Local, Facts] = {}
-        self.loops: dict[Local, frozenset[int]] = {}
+        self.facts: dict[str, Facts] = {}  # by the names of locals, as are the loops that they derive from
+        self.loops: dict[str, frozenset[int]] = {}
         self.moduli: dict[Local, Definition] = {}
         self.wrapped: dict[Local, Linear] = {}  # what a local that may have wrapped equals modulo 2**bits
         self.control = Uniformity.GRID
         self.host = True  # before T.device_entry: values are expressions of the launch plan
         self.loc: Loc = NOWHERE
-        self.prologue: list[Node] = []
+        self.prologue: list[Node] = []  # reads the `specials`, in their order
         self.reserved: set[str] = set()
         self.thread_params: tuple[tuple[str, int], ...] = ()  # the block's extents, for rows that count threads
         self.specials: dict[str, Scalar] = {}
@@ -93,17 +95,24 @@ class Builder:
     def refine(self, refined: Iterable[tuple[Local, Facts]]) -> None:
         """From here to the end of the block, these facts hold as well."""
         for local, facts in refined:
-            self.block.refined[local] = self.facts_of(local).meet(facts)
+            self.block.refined[local.name] = self.facts_of(local).meet(facts)
 
     def mark(self) -> Mark:
-        return Mark(len(self.block.nodes), dict(self.block.computed), dict(self.names))
+        block = self.block
+        return Mark(len(block.nodes), dict(block.computed), dict(block.refined), dict(self.names), len(self.specials))
 
     def rewind(self, mark: Mark, depth: int) -> None:
         """Forget all that was written since `mark`, which was taken with `depth` open blocks."""
         del self.blocks[depth:]
         del self.block.nodes[mark.nodes :]
         self.block.computed = dict(mark.computed)
+        self.block.refined = dict(mark.refined)
         self.names = dict(mark.names)
+        for register in list(self.specials)[mark.specials :]:
+            local = self.specials.pop(register).atom
+            assert isinstance(local, Local)
+            self.reserved.discard(local.name)
+        del self.prologue[mark.specials :]
 
     # ---- locals ------------------------------------------------------------------------------------
 
@@ -123,19 +132,19 @@ class Builder:
 
     def local(self, hint: str, dtype: DType, facts: Facts, loops: frozenset[int] = NO_LOOPS) -> Local:
         local = Local(self.unique(hint), dtype)
-        self.facts[local] = facts
-        self.loops[local] = loops
+        self.facts[local.name] = facts
+        self.loops[local.name] = loops
         self.moduli.pop(local, None)  # of a dropped attempt's local of this name
         self.wrapped.pop(local, None)
         return local
 
     def facts_of(self, local: Local) -> Facts:
-        return self.block.refined.get(local) or self.facts[local]
+        return self.blocks[-1].refined.get(local.name) or self.facts[local.name]
 
     def scalar_of(self, local: Local) -> Scalar:
         """A local as a value."""
         linear = Linear.of(local) if local.dtype.is_int else None
-        return Scalar(local.dtype, self.facts_of(local), local, linear, self.loops.get(local, NO_LOOPS))
+        return Scalar(local.dtype, self.facts_of(local), local, linear, self.loops.get(local.name, NO_LOOPS))
 
     def planned(self, expression: PlanExpr, dtype: DType, facts: Facts, hint: str) -> Scalar:
         """A value that the launch plan computes and the kernel takes as a parameter."""
@@ -161,8 +170,9 @@ class Builder:
     ) -> Scalar:
         """The result of a row that computes one scalar. A pure one that is known already is not computed again."""
         key = (row.text, operands, params)
-        if row.pure and key in self.block.computed:
-            return self.scalar_of(self.block.computed[key])
+        known = self.block.computed.get(key) if row.pure else None
+        if known is not None:
+            return self.scalar_of(known)
         result = row.operands[0].dtype
         assert result is not None, row.text
         local = self.local(hint, result, facts, loops)
@@ -186,7 +196,7 @@ class Builder:
         """A pure operation without what was proven of its operands: it is to run where that need not hold."""
         result = op.operands[0]
         assert isinstance(result, Local)
-        self.facts[result] = fact.of_type(result.dtype, self.facts[result].uniformity)
+        self.facts[result.name] = fact.of_type(result.dtype, self.facts[result.name].uniformity)
         return replace(op, params=tuple(param for param in op.params if param[0] not in PROOFS))
 
     def special(self, register: str, hint: str, facts: Facts) -> Scalar:
@@ -197,7 +207,7 @@ class Builder:
             local = Local(hint if hint not in self.names else self.unique(hint), dtypes.int32)
             self.names.setdefault(local.name, 1)
             self.reserved.add(local.name)
-            self.facts[local] = facts
+            self.facts[local.name] = facts
             self.prologue.append(Op(row, (local,), self.thread_params, loc=self.loc))
             found = self.specials[register] = self.scalar_of(local)
         return found
@@ -205,13 +215,13 @@ class Builder:
     # ---- integer sums ------------------------------------------------------------------------------
 
     def linear_facts(self, linear: Linear) -> Facts:
-        total = fact.of_constant(linear.constant)
-        for local, coefficient in linear.terms:
-            total = fact.add(total, fact.mul(self.facts_of(local), fact.of_constant(coefficient)))
-        return total
+        return fact.weighted_sum(linear.constant, ((self.facts_of(local), factor) for local, factor in linear.terms))
 
     def linear_loops(self, linear: Linear) -> frozenset[int]:
-        return frozenset().union(*(self.loops.get(local, NO_LOOPS) for local, _ in linear.terms))
+        found = NO_LOOPS
+        for local, _ in linear.terms:
+            found |= self.loops.get(local.name, NO_LOOPS)
+        return found
 
     def modular(self, linear: Linear) -> Linear:
         """The sum with what is known of its terms modulo 2**bits put in: good for differences, not for bounds."""
@@ -222,11 +232,16 @@ class Builder:
 
     def integer(self, dtype: DType, linear: Linear, known: Facts | None = None) -> Scalar:
         """The sum as a value of `dtype`, which the caller knows to hold it; no statement is written yet."""
+        if not linear.terms:
+            return constant(dtype, linear.constant)
         facts = self.linear_facts(linear)
-        if known is not None:
-            facts = facts.meet(known)
-        if facts.constant is not None and linear.terms:
-            linear = Linear((), facts.constant)
+        return self.valued(dtype, linear, facts if known is None else facts.meet(known))
+
+    def valued(self, dtype: DType, linear: Linear, facts: Facts) -> Scalar:
+        """`integer` for a caller who has worked out what is known of the sum."""
+        only = facts.constant
+        if only is not None:
+            return Scalar(dtype, facts, Const(only, dtype), Linear((), only))
         return Scalar(dtype, facts, self._ready(dtype, linear), linear, self.linear_loops(linear))
 
     def _ready(self, dtype: DType, linear: Linear) -> Atom | None:
@@ -262,7 +277,7 @@ class Builder:
         assert total is not None
         if linear.constant:
             op = "add" if linear.constant > 0 else "sub"
-            total = self._combine(op, total, self.integer(dtype, Linear((), abs(linear.constant))), hint)
+            total = self._combine(op, total, constant(dtype, abs(linear.constant)), hint)
         assert isinstance(total.atom, Local)
         self.block.computed[dtype, linear.key, linear.constant] = total.atom
         return total.atom
@@ -271,7 +286,7 @@ class Builder:
         local, factor = term
         value = self.widen(local, dtype, hint)
         factor = -factor if negative else factor
-        return value if factor == 1 else self._combine("mul", value, self.integer(dtype, Linear((), factor)), hint)
+        return value if factor == 1 else self._combine("mul", value, constant(dtype, factor), hint)
 
     def _combine(self, op: str, a: Scalar, b: Scalar, hint: str) -> Scalar:
         facts = fact.TRANSFER[op](a.facts, b.facts)

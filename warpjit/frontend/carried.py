@@ -2,7 +2,8 @@
 
 Names that an iteration may read before it assigns them, or that are read after the loop, live in typed locals which
 each iteration assigns where it ends. What is assumed of them is first what held before the loop; where an iteration
-breaks the assumption, the attempt is dropped and the body is traced again on a weaker one.
+breaks the assumption, the attempt is dropped and the body is traced again on a weaker one. Attempts are drafts, without
+the operations on tiles, until the assumption holds.
 """
 
 from __future__ import annotations
@@ -81,31 +82,49 @@ class Assumed:
 
 
 def settle(tracer: Tracer, node: ast.For | ast.While, body: Callable[[LoopFrame], None]) -> None:
-    """Trace the loop until what was assumed of its carried names holds."""
+    """Trace the loop until what was assumed of its carried names holds: first in drafts, then in full."""
     outer = tracer.assumed
     assumed = Assumed() if outer is None else outer.of(node)
     assumed.control = max(assumed.control, tracer.builder.control)
     names = _carried(tracer, node)
     state = tracer.save()
-    for attempt in range(16 + 8 * len(names)):
-        assumed.met.clear()
-        frame = LoopFrame(tracer.scope, {}, control=assumed.control, assumed=assumed)
-        _begin(tracer, frame, names, assumed)
-        tracer.loop_frames.append(frame)
-        body(frame)
-        tracer.loop_frames.pop()
-        weaker = _check(frame, names, assumed.facts, tracer.thresholds, attempt)
+    draft, broken = tracer.draft or bool(names), 0
+    while broken < 16 + 8 * len(names):
+        sketched = tracer.sketched
+        frame = _attempt(tracer, names, assumed, body, draft)
+        weaker = _check(frame, names, assumed.facts, tracer.thresholds, broken)
         wider = frame.leaves if frame.leaves > frame.control else assumed.control
-        if not weaker and wider == assumed.control:
+        if weaker or wider != assumed.control:
+            broken += 1
+            assumed.types.update((carried.name, carried.local.dtype) for carried in names if carried.local is not None)
+            assumed.facts.update(weaker)
+            assumed.control = wider
+        elif draft == tracer.draft or tracer.sketched == sketched:
             _end(tracer, frame, names)
             return
-        assumed.types.update((carried.name, carried.local.dtype) for carried in names if carried.local is not None)
-        assumed.facts.update(weaker)
-        assumed.control = wider
+        else:  # it holds, but something was left out
+            draft = tracer.draft
         loc = tracer.builder.loc
         tracer.restore(state)
         tracer.builder.loc = loc
     raise AssertionError("the facts of a loop did not settle")
+
+
+def _attempt(
+    tracer: Tracer, names: list[Carried], assumed: Assumed, body: Callable[[LoopFrame], None], draft: bool
+) -> LoopFrame:
+    """The loop traced on what is assumed."""
+    assumed.met.clear()
+    frame = LoopFrame(tracer.scope, {}, control=assumed.control, assumed=assumed)
+    _begin(tracer, frame, names, assumed)
+    tracer.loop_frames.append(frame)
+    around, tracer.draft = tracer.draft, draft
+    try:
+        body(frame)
+    finally:
+        tracer.draft = around
+    tracer.loop_frames.pop()
+    return frame
 
 
 def _begin(tracer: Tracer, frame: LoopFrame, names: list[Carried], assumed: Assumed) -> None:
@@ -220,7 +239,7 @@ def _end(tracer: Tracer, frame: LoopFrame, names: list[Carried]) -> None:
         if carried.local is None:
             continue
         facts = carried.facts.at(frame.control) if carried.facts else Facts()
-        builder.facts[carried.local] = facts
+        builder.facts[carried.local.name] = facts
         scalar = builder.scalar_of(carried.local)
         exits = frame.breaks if frame.endless else [*frame.edges, *frame.breaks]
         sure = (frame.runs or frame.endless) and all(carried.name in edge.values for edge in exits)

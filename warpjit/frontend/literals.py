@@ -8,7 +8,7 @@ import numpy as np
 
 from warpjit.errors import TraceError
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
+from warpjit.frontend.values import Scalar, TensorValue, Value, constant, is_number
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
@@ -23,7 +23,7 @@ def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar
         whole = int(value)
         if not dtype.min <= whole <= dtype.max:
             raise TraceError(f"the literal {whole} does not fit {dtype} ({dtype.min} to {dtype.max})")
-        return builder.integer(dtype, Linear((), whole))
+        return constant(dtype, whole)
     if dtype.is_bool:
         if value not in (0, 1):
             raise TraceError(f"the literal {value!r} is not a bool")

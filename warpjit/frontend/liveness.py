@@ -232,6 +232,11 @@ def _breaks(statements: Sequence[ast.stmt]) -> bool:
     return False
 
 
+def returns(statements: Sequence[ast.stmt]) -> bool:
+    """Whether one of `statements` leaves the function whose body they belong to."""
+    return any(isinstance(each, ast.Return) or any(map(returns, _blocks(each))) for each in statements)
+
+
 def _for(flow: _Flow, statement: ast.For, live: Names, exits: _Exits) -> Names:
     done = flow.block(statement.orelse, live, exits)
     flow.after[statement] = done | (live if _breaks(statement.body) else NONE)

@@ -213,6 +213,8 @@ def apply(
     tracer: Tracer, instruction: Value, *operands: Value, scope: Value = None, pred: Value = None, **parameters: Value
 ) -> None:
     tracer.require_device("T.cuda.tile.apply")
+    if tracer.sketches():
+        return
     row = lookup(instruction) if isinstance(instruction, str) else instruction
     if not isinstance(row, Row):
         raise TraceError(f'expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}')

@@ -30,7 +30,7 @@ from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import Specialization
 from warpjit.frontend.tracer import Settings, Tracer
 from warpjit.ir.nodes import Kernel, Local, Node
-from warpjit.ir.walk import atoms, every
+from warpjit.ir.walk import atoms, every, operands
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def trace(
         shared=tuple(tracer.shared),
         body=body,
         launch=tracer.launch,
-        facts={local.name: facts for local, facts in tracer.builder.facts.items()},
+        facts=tracer.builder.facts,
         loc=source.loc(),
         contract=settings.contract,
         strict=settings.strict,
@@ -79,7 +79,5 @@ def trace(
 def locals_of(body: tuple[Node, ...]) -> Iterator[Local]:
     """Every local that a body reads or writes."""
     for node in every(body):
-        for name in node.__dataclass_fields__:
-            value = getattr(node, name)
-            items = value if isinstance(value, tuple) else (value,)
-            yield from (atom for item in items for atom in atoms(item) if isinstance(atom, Local))
+        for value in operands(node):
+            yield from (atom for atom in atoms(value) if isinstance(atom, Local))

@@ -119,6 +119,8 @@ class Tracer:
         self.loop_frames: list[LoopFrame | ExpandedFrame] = []
         self.expanded: set[int] = set()
         self.attempts: set[int] = set()
+        self.draft = False  # what is traced is for the facts of carried names only, and will be dropped
+        self.sketched = 0  # operations on tiles that drafts have left out
         self.thresholds = Thresholds()
         self.terminated = False
         self.returned = Uniformity.GRID
@@ -262,6 +264,11 @@ class Tracer:
         del self.loop_frames[state.loops :]
         self.terminated = state.terminated
         state.forget()
+
+    def sketches(self) -> bool:
+        """Whether an operation on tiles is to be left out. It says nothing of scalars, and is most of the work."""
+        self.sketched += self.draft
+        return self.draft
 
     @property
     def assumed(self) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from warpjit.errors import Loc
 from warpjit.ir.dtypes import DType
-from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.facts import Facts, Uniformity, of_constant
 from warpjit.ir.nodes import Address, Atom, Buffer, Const, Local, PlanExpr, Registers
 from warpjit.layout import ComposeLayout, TileLayout
 
@@ -80,6 +80,11 @@ class Scalar:
     def static(self) -> int | float | bool | None:
         """The value, where it is a literal of a stated type such as `T.int64(0)`."""
         return self.atom.value if isinstance(self.atom, Const) else None
+
+
+def constant(dtype: DType, value: int) -> Scalar:
+    """A static integer as a value of `dtype`, which the caller knows to hold it."""
+    return Scalar(dtype, of_constant(value), Const(value, dtype), Linear((), value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,10 @@ Value: TypeAlias = Any
 
 POISON = Poison()
 
+# Asked for at every operation: a union would be made anew each time.
+_KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Poison)
+_NUMBERS = (int, float)
+
 
 def is_kernel_value(value: Value) -> bool:
     """Whether a value exists on the device only (also inside tuples)."""
@@ -162,9 +171,9 @@ def is_kernel_value(value: Value) -> bool:
         return any(is_kernel_value(item) for item in value)
     if isinstance(value, dict):
         return any(is_kernel_value(item) for item in value.values())
-    return isinstance(value, Scalar | TensorValue | Pointer | Storage | Method | Poison)
+    return isinstance(value, _KERNEL_VALUES)
 
 
 def is_number(value: Value) -> bool:
     """A static number."""
-    return isinstance(value, int | float) and not isinstance(value, Scalar)
+    return isinstance(value, _NUMBERS)

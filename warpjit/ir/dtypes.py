@@ -7,6 +7,7 @@ Known here: how a type is called and stored, and which type two operands meet in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import ml_dtypes
@@ -34,10 +35,16 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
-    def __hash__(self) -> int:
-        return hash(self.name)  # which the string remembers: types are looked up at every simulated operation
+    # A name stands for one type. Types are compared and looked up at every operation that is traced or simulated: by
+    # the name, whose hash the string remembers, and with the properties worked out once.
 
-    @property
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, DType) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @cached_property
     def bytes(self) -> int:
         """Bytes of one element standing alone (4-bit types: 1; two of them share a byte only when packed)."""
         return (self.bits + 7) // 8
@@ -52,31 +59,31 @@ class DType:
         """The untyped PTX suffix of the same width, e.g. "b16"; the suffix that a bool is loaded and stored with."""
         return f"b{self.bits}"
 
-    @property
+    @cached_property
     def is_float(self) -> bool:
         return self.kind == "float"
 
-    @property
+    @cached_property
     def is_int(self) -> bool:
         """Whether this is an integer, signed or not (bool is not)."""
         return self.kind in ("int", "uint")
 
-    @property
+    @cached_property
     def is_bool(self) -> bool:
         return self.kind == "bool"
 
-    @property
+    @cached_property
     def signed(self) -> bool:
         """Whether negative values exist."""
         return self.kind in ("int", "float")
 
-    @property
+    @cached_property
     def min(self) -> int:
         """The smallest value of an integer or bool. Raises TraceError for other kinds."""
         self._require_range()
         return -(1 << self.bits - 1) if self.kind == "int" else 0
 
-    @property
+    @cached_property
     def max(self) -> int:
         """The largest value of an integer or bool. Raises TraceError for other kinds."""
         self._require_range()

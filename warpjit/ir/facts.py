@@ -8,7 +8,7 @@ machine type checks `fits` itself (an operation that may wrap knows nothing but 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -138,6 +138,23 @@ def mul(a: Facts, b: Facts) -> Facts:
     if lo is None and a.lo is not None and b.lo is not None and a.lo >= 0 and b.lo >= 0:
         lo = a.lo * b.lo
     return Facts(lo, hi, a.multiple * b.multiple, uniformity)
+
+
+def weighted_sum(constant: int, terms: Iterable[tuple[Facts, int]]) -> Facts:
+    """Of constant + Σ coefficient · value, in one walk: sums are what a tracer asks about most."""
+    lo: int | None = constant
+    hi: int | None = constant
+    multiple, uniformity = abs(constant), Uniformity.STATIC
+    for facts, coefficient in terms:
+        uniformity = max(uniformity, facts.uniformity)
+        step = facts.multiple * coefficient
+        if step == 0:  # the term is 0
+            continue
+        multiple = math.gcd(multiple, step)
+        low, high = (facts.lo, facts.hi) if coefficient > 0 else (facts.hi, facts.lo)
+        lo = None if lo is None or low is None else lo + low * coefficient
+        hi = None if hi is None or high is None else hi + high * coefficient
+    return Facts(lo, hi, multiple, uniformity)
 
 
 def floordiv(a: Facts, b: Facts) -> Facts:

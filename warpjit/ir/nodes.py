@@ -44,6 +44,9 @@ class Local:
     name: str
     dtype: DType
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # which the string remembers: sums of locals are looked up all the time
+
 
 @dataclass(frozen=True, slots=True)
 class Registers:

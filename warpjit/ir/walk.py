@@ -1,12 +1,30 @@
-"""Walking the IR: the statements inside a statement, and the scalars inside an operand."""
+"""Walking the IR: the statements inside a statement, its operands, and the scalars inside an operand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from warpjit.ir.nodes import Address, Atom, Const, For, Fragment, If, Local, Node, OperandValue, Slot, Tile, While
+from warpjit.ir.nodes import (
+    Address,
+    Assign,
+    Assume,
+    Atom,
+    Const,
+    Declare,
+    For,
+    Fragment,
+    If,
+    Local,
+    Node,
+    Op,
+    OperandValue,
+    Slot,
+    Tile,
+    While,
+)
 
 BLOCKS: dict[type[Any], tuple[str, ...]] = {For: ("body",), While: ("head", "body"), If: ("then", "orelse")}
 """The fields of control statements that hold statements, in the order in which they run."""
@@ -35,17 +53,43 @@ def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...
     return replace(node, **fields) if fields else node
 
 
-def atoms(value: OperandValue) -> Iterator[Atom]:
+def operands(node: Node) -> tuple[OperandValue, ...]:
+    """What `node` itself reads and writes, not the statements in it. (An allocation's registers are no operand.)"""
+    handler = _OPERANDS.get(type(node))
+    return () if handler is None else handler(node)
+
+
+_OPERANDS: dict[type[Any], Callable[[Any], tuple[OperandValue, ...]]] = {
+    Op: lambda node: (*node.operands, node.predicate),
+    Declare: lambda node: (node.local,),
+    Assign: lambda node: (node.local, node.value),
+    Assume: lambda node: (node.condition,),
+    For: lambda node: (node.variable, node.start, node.stop),
+    While: lambda node: (node.condition,),
+    If: lambda node: (node.condition,),
+}
+
+
+def atoms(value: OperandValue) -> Iterable[Atom]:
     """The scalars of an operand; of an address also the coordinates that it carries for findings."""
-    if isinstance(value, Const | Local | Slot):
-        yield value
-    elif isinstance(value, Fragment):
-        for issue in value.items:
-            yield from issue
-    elif isinstance(value, Tile):
-        for address in value.addresses:
-            yield from atoms(address)
-    elif isinstance(value, Address):
-        yield from atoms(value.offset)
-        if value.access is not None:
-            yield from value.access.coordinates + value.access.shape
+    return _ATOMS[type(value)](value)
+
+
+def _itself(value: Atom) -> tuple[Atom, ...]:
+    return (value,)
+
+
+def _of_address(value: Address) -> tuple[Atom, ...]:
+    offset = () if value.offset is None else (value.offset,)
+    return offset if value.access is None else (*offset, *value.access.coordinates, *value.access.shape)
+
+
+_ATOMS: dict[type[Any], Callable[[Any], Iterable[Atom]]] = {
+    Const: _itself,
+    Local: _itself,
+    Slot: _itself,
+    Fragment: lambda value: chain.from_iterable(value.items),
+    Address: _of_address,
+    Tile: lambda value: chain.from_iterable(map(_of_address, value.addresses)),
+    type(None): lambda value: (),
+}

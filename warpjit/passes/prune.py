@@ -10,8 +10,9 @@ address carries for findings count as read: the simulator reads them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from warpjit.ir.nodes import (
@@ -57,19 +58,32 @@ def prune(kernel: Kernel, *, accesses: bool = True) -> Kernel:
 # ---- what nodes read and write ------------------------------------------------------------------------
 
 
-def _keys(atoms: Iterable[Atom | None]) -> Iterator[Key]:
-    for atom in atoms:
-        if isinstance(atom, Local):
-            yield (atom.name, -1)
-        elif isinstance(atom, Slot):
-            yield (atom.registers.name, atom.index)
+_WRITABLE = (Local, Slot)
+_PLACES = (Address, Tile)
 
 
-def _op_reads(op: Op) -> Iterator[Key]:
+def _keys(atoms: Iterable[Atom | None]) -> list[Key]:
+    return [
+        (atom.name, -1) if isinstance(atom, Local) else (atom.registers.name, atom.index)
+        for atom in atoms
+        if isinstance(atom, _WRITABLE)
+    ]
+
+
+def _op_reads(op: Op) -> list[Key]:
+    found = _keys([op.predicate])
     for operand, value in paired(op):
-        if operand.reads or isinstance(value, Address | Tile):
-            yield from _keys(atoms(value))
-    yield from _keys([op.predicate])
+        if operand.reads or isinstance(value, _PLACES):
+            found += _keys(atoms(value))
+    return found
+
+
+def _op_writes(op: Op) -> list[Key]:
+    found: list[Key] = []
+    for operand, value in paired(op):
+        if operand.writes and not isinstance(value, _PLACES):
+            found += _keys(atoms(value))
+    return found
 
 
 _READS: dict[type[Any], Callable[[Any], Iterable[Key]]] = {
@@ -93,10 +107,7 @@ def writes(node: Node) -> Iterable[Key]:
         return _keys([node.local])
     if isinstance(node, For):
         return _keys([node.variable])
-    if isinstance(node, Op):
-        written = (value for operand, value in paired(node) if operand.writes and not isinstance(value, Address | Tile))
-        return _keys(atom for value in written for atom in atoms(value))
-    return ()
+    return _op_writes(node) if isinstance(node, Op) else ()
 
 
 def _bare_block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -105,16 +116,18 @@ def _bare_block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _bare(node: Node) -> Node:
     """The node with addresses that do not say which element they mean."""
-    if isinstance(node, Op):
-        return replace(node, operands=tuple(_bare_operand(value) for value in node.operands))
-    return with_blocks(node, _bare_block)
+    if not isinstance(node, Op):
+        return with_blocks(node, _bare_block)
+    if not any(isinstance(value, _PLACES) for value in node.operands):
+        return node
+    return replace(node, operands=tuple(_bare_operand(value) for value in node.operands))
 
 
 def _bare_operand(value: OperandValue) -> OperandValue:
     if isinstance(value, Address):
-        return replace(value, access=None)
+        return Address(value.buffer, value.offset, value.constant)
     if isinstance(value, Tile):
-        return Tile(tuple(replace(address, access=None) for address in value.addresses))
+        return Tile(tuple(Address(each.buffer, each.offset, each.constant) for each in value.addresses))
     return value
 
 
@@ -132,6 +145,7 @@ class _Marks:
     def __init__(self, kernel: Kernel):
         self.around: dict[int, list[Node]] = defaultdict(list)
         self.definitions: dict[Key, list[Node]] = defaultdict(list)
+        self.written: dict[int, Iterable[Key]] = {}
         self.jumps: dict[int, list[Node]] = defaultdict(list)
         self.kept: set[int] = set()
         self.needed: set[Key] = set()
@@ -145,7 +159,8 @@ class _Marks:
         for node in nodes:
             if parent is not None:
                 self.around[id(node)].append(parent)
-            for key in writes(node):
+            written = self.written[id(node)] = writes(node)
+            for key in written:
                 self.definitions[key].append(node)
             if isinstance(node, Break | Continue) and loop is not None:
                 self.jumps[id(loop)].append(node)
@@ -161,13 +176,12 @@ class _Marks:
 
     def _follow(self, node: Node) -> None:
         """Keep what a kept node depends on."""
-        for key in reads(node):
-            self.touched.add(key[0])
-            if key not in self.needed:
-                self.needed.add(key)
-                for definition in self.definitions[key]:
-                    self._keep(definition)
-        self.touched.update(name for name, _ in writes(node))
+        new = set(reads(node)) - self.needed
+        self.needed |= new
+        for key in new:
+            for definition in self.definitions[key]:
+                self._keep(definition)
+        self.touched.update(name for name, _ in chain(new, self.written[id(node)]))
         for other in (*self.around[id(node)], *self.jumps[id(node)]):
             self._keep(other)
 
