@@ -23,7 +23,7 @@ from warpjit.frontend.addresses import (
     tile_of,
 )
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.values import Scalar, TensorValue, Value
+from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
 from warpjit.ir import dtypes
 from warpjit.ir.nodes import GlobalBuffer, Registers
 from warpjit.layout import ComposeLayout, TileLayout, m
@@ -148,8 +148,11 @@ def _runtime_start(
     split = [*sizes[:axis], size // extent, extent, *sizes[axis + 1 :]]
     where: list[Any] = [0] * len(split)
     where[axis] = Symbol(builder, blocks)
-    moved = tile_of(layout).apply(*where, shape=split)["m"].scalar
+    place = tile_of(layout).apply(*where, shape=split)["m"]
+    moved = place.scalar if isinstance(place, Symbol) else place  # one block: the start can only be 0
     origin = tile_of(layout).offset.get(m, 0)
+    if not isinstance(moved, Scalar):
+        moved = builder.integer(dtypes.int32, Linear((), moved))
     return layout.slice(start, extents, shape=sizes), arithmetic.binary(builder, "sub", moved, origin)
 
 
