@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -165,10 +166,14 @@ UNKNOWN = "unknown"
 
 
 def machine() -> dict[str, Any]:
-    """What figures depend on: processor, GPU and its driver and clock, versions, commit, date."""
+    """What figures depend on: processor, GPU and its driver and clock, versions, code, date.
+
+    `sources` says which code ran also where a checkout is a copy, whose commit need not be what was copied.
+    """
     found: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M"),
-        "commit": _answer(["git", "rev-parse", "--short", "HEAD"]),
+        "commit": _answer(["git", "describe", "--always", "--dirty", "--exclude=*"]),
+        "sources": sources(),
         "processor": processor(),
         "python": platform.python_version(),
         "versions": {name: version for name in PACKAGES if (version := _version(name)) is not None},
@@ -181,6 +186,14 @@ def machine() -> dict[str, Any]:
         driver, clock, power = (part.strip() for part in said) if len(said) == 3 else (UNKNOWN,) * 3
         found |= {"device": torch.cuda.get_device_name(), "driver": driver, "most clock": clock, "power limit": power}
     return found
+
+
+def sources(root: Path = ROOT) -> str:
+    """A digest of the package's source files, by path and content."""
+    digest = hashlib.sha256()
+    for path in sorted((root / "warpjit").rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 @functools.cache

@@ -9,7 +9,7 @@ comes out is not known. Those results are counted, and those of them whose bits 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ import torch
 from bench import isa_sparse
 from bench.harness import Bench, Record, Settings, Table
 from bench.isa_inputs import Matrices, element_shape, kinds, matrices, registers, results
-from warpjit import Kernel, T, warpjit
+from bench.isa_kernels import call, groups, loaded
+from warpjit import T, warpjit
 from warpjit.ir.dtypes import float64
 from warpjit.isa import mma_double, mma_floats, mma_fp8, mma_integers
 from warpjit.isa.row import Row
@@ -33,7 +34,6 @@ Array = np.ndarray[Any, Any]
 
 RESULTS_A_KIND, QUICK_RESULTS = 12800, 2560
 """Results of a row for each kind of inputs; five or six kinds give 64 000 and more."""
-ROWS_A_KERNEL = 8
 
 
 @warpjit
@@ -51,19 +51,6 @@ def products(A, B, C, Out, *, texts):
         words = d.storage.view(Out.dtype)
         for r in T.unroll(Out.shape[3]):
             Out[index, product, lane, r] = words[r]
-
-
-def loaded(fragment, source, index, product, lane):
-    """The fragment, with each lane's registers from `source`."""
-    words = fragment.storage.view(source.dtype)
-    for r in T.unroll(source.shape[3]):
-        words[r] = source[index, product, lane, r]
-    return fragment
-
-
-def call(kernel: Kernel, *args: Any, **constants: Any) -> None:
-    """What runs a kernel, where nobody wants to know."""
-    kernel(*args, **constants)
 
 
 # ---- groups of rows ---------------------------------------------------------------------------------------
@@ -95,15 +82,6 @@ DENSE = (*mma_floats.ROWS, *mma_double.ROWS, *mma_fp8.ROWS, *mma_integers.ROWS)
 def dense_rows(target: Target) -> list[Row]:
     """Those of them that the target has."""
     return [row for row in DENSE if row.needs.holds(target)]
-
-
-def groups(chosen: Iterable[Row], most: int = ROWS_A_KERNEL) -> list[tuple[Row, ...]]:
-    """Rows that one kernel can hold: at most so many, with operands and inputs of the same sizes."""
-    alike: dict[object, list[Row]] = {}
-    for row in chosen:
-        sizes = tuple((each.registers, each.dtype == float64) for each in row.operands)
-        alike.setdefault((sizes, kinds(row)), []).append(row)
-    return [tuple(found[start : start + most]) for found in alike.values() for start in range(0, len(found), most)]
 
 
 @dataclass(frozen=True)
@@ -190,7 +168,7 @@ def run(settings: Settings, record: Record) -> None:
     for group in groups(dense_rows(target)):
         found += outcomes(group, QUICK_RESULTS if settings.quick else RESULTS_A_KIND, settings.seed)
         record.put(rows=[asdict(each) for each in found], seconds=round(time.perf_counter() - start, 1))
-    for group in isa_sparse.groups(isa_sparse.sparse_rows(target)):
+    for group in groups(isa_sparse.sparse_rows(target)):
         found += sparse_outcomes(group, QUICK_RESULTS if settings.quick else RESULTS_A_KIND, settings.seed)
         record.put(rows=[asdict(each) for each in found], seconds=round(time.perf_counter() - start, 1))
 

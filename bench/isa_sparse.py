@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from bench.isa_inputs import Matrices, element_of, element_shape, kinds, matrices, registers
-from warpjit import Kernel, T, warpjit
+from bench.isa_kernels import call, loaded
+from warpjit import T, warpjit
 from warpjit.isa import mma_sparse
 from warpjit.isa.fragments import Gather
 from warpjit.isa.mma_shapes import left_operand
@@ -27,7 +28,6 @@ from warpjit.isa.target import Target
 
 Array = np.ndarray[Any, Any]
 
-ROWS_A_KERNEL = 8
 PLACES = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)], np.uint8)
 """The two places that are stored, of four; for tf32, whose elements are two units, the first and the last pair."""
 
@@ -50,19 +50,6 @@ def products(A, B, C, E, Out, *, texts, selectors):
             Out[index, product, lane, r] = words[r]
 
 
-def loaded(fragment, source, index, product, lane):
-    """The fragment, with each lane's registers from `source`."""
-    words = fragment.storage.view(source.dtype)
-    for r in T.unroll(source.shape[3]):
-        words[r] = source[index, product, lane, r]
-    return fragment
-
-
-def call(kernel: Kernel, *args: Any, **constants: Any) -> None:
-    """What runs a kernel, where nobody wants to know."""
-    kernel(*args, **constants)
-
-
 @dataclass(frozen=True)
 class Case:
     """One row's inputs: matrices as they are stored, registers of A, B, C and E, and the selector."""
@@ -76,14 +63,6 @@ class Case:
 def sparse_rows(target: Target) -> list[Row]:
     """The rows of `mma.sp` that the target has."""
     return [row for row in mma_sparse.ROWS if row.needs.holds(target)]
-
-
-def groups(chosen: Iterable[Row], most: int = ROWS_A_KERNEL) -> list[tuple[Row, ...]]:
-    """Rows that one kernel can hold: at most so many, with operands and inputs of the same sizes."""
-    alike: dict[object, list[Row]] = {}
-    for row in chosen:
-        alike.setdefault((tuple(each.registers for each in row.operands), kinds(row)), []).append(row)
-    return [tuple(found[start : start + most]) for found in alike.values() for start in range(0, len(found), most)]
 
 
 def cases(group: Sequence[Row], results_a_kind: int, seed: int) -> list[Case]:

@@ -109,6 +109,17 @@ def test_a_machine_without_commits_is_no_obstacle(tmp_path: Path, monkeypatch: p
     assert kept.head["seed"] == 7
 
 
+def test_the_sources_are_told_apart(tmp_path: Path) -> None:
+    package = tmp_path / "warpjit"
+    package.mkdir()
+    seen = []
+    for name, text in (("a.py", "x = 1"), ("a.py", "x = 2"), ("b.py", "x = 2")):
+        (package / name).write_text(text, encoding="utf-8")
+        seen.append(harness.sources(tmp_path))
+    (package / "notes.txt").write_text("no code", encoding="utf-8")
+    assert len(set(seen)) == 3 and harness.sources(tmp_path) == seen[-1]
+
+
 # ---- the command line ------------------------------------------------------------------------------------------
 
 

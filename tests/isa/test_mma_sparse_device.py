@@ -14,7 +14,7 @@ from warpjit.isa.row import Row
 from warpjit.isa.target import Target
 
 SM_90A = Target.parse("sm_90a")
-GROUPS = isa_sparse.groups(isa_sparse.sparse_rows(SM_90A))
+GROUPS = isa.groups(isa_sparse.sparse_rows(SM_90A))
 FEW = 128
 
 
