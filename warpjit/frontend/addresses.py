@@ -114,7 +114,7 @@ def _inside(index: Scalar, extent: Index) -> Scalar:
 
 
 def element_offset(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Index:
-    """Where an element of a memory tensor lies, in elements from the buffer's start."""
+    """Where an element of a memory tensor lies, in elements from the buffer's start, before the swizzle."""
     inside = tuple(
         _inside(index, extent) if isinstance(index, Scalar) else index
         for index, extent in zip(coordinates, tensor.shape, strict=True)
@@ -127,13 +127,11 @@ def element_offset(builder: Builder, tensor: TensorValue, coordinates: tuple[Ind
     tile = tile_of(tensor.layout)
     place: Any = tile.apply(*symbols, shape=shape).get("m", 0) if shape else tile.offset.get(m, 0)
     start = reaching(builder, tensor, tensor.offset)
-    total = _add(builder, start, place.scalar if isinstance(place, Symbol) else place)
-    if isinstance(tensor.layout, ComposeLayout):
-        return swizzled(builder, tensor.layout, total)
-    return total
+    return add(builder, start, place.scalar if isinstance(place, Symbol) else place)
 
 
-def _add(builder: Builder, a: Index, b: Index) -> Index:
+def add(builder: Builder, a: Index, b: Index) -> Index:
+    """The sum, without a statement where one of them is nothing."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if a == 0:
@@ -147,9 +145,9 @@ def _strided(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ..
     total: Index = reaching(builder, tensor, tensor.offset)
     for index, stride in zip(coordinates, tensor.strides, strict=True):
         if isinstance(index, int) and isinstance(stride, int):
-            total = _add(builder, total, index * stride)
+            total = add(builder, total, index * stride)
         elif index != 0 and stride != 0:
-            total = _add(
+            total = add(
                 builder, total, arithmetic.binary(builder, "mul", _as(builder, index, wide), _as(builder, stride, wide))
             )
     return total
@@ -177,8 +175,14 @@ def present(builder: Builder, value: Scalar) -> Scalar:
 def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Address:
     """The byte address of an element of a memory tensor."""
     checked(tensor, coordinates)
+    return address_at(builder, tensor, coordinates, element_offset(builder, tensor, coordinates))
+
+
+def address_at(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...], offset: Index) -> Address:
+    """`address` of an element that is known to lie at `offset` before the swizzle."""
     assert not isinstance(tensor.base, Registers)
-    offset = element_offset(builder, tensor, coordinates)
+    if isinstance(tensor.layout, ComposeLayout):
+        offset = swizzled(builder, tensor.layout, offset)
     access = Access(
         tensor.name, tuple(atom(builder, c) for c in coordinates), tuple(atom(builder, e) for e in tensor.shape)
     )
@@ -207,12 +211,14 @@ def atom(builder: Builder, value: Index, dtype: DType = dtypes.int32) -> Atom:
 
 def alignment(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> int:
     """Bytes that the address of an element is sure to be a multiple of."""
-    swizzle = tensor.layout if isinstance(tensor.layout, ComposeLayout) else None
-    plain = tensor.with_(layout=swizzle.tile_layout) if swizzle else tensor
-    offset = element_offset(builder, plain, coordinates)
+    return alignment_at(builder, tensor, element_offset(builder, tensor, coordinates))
+
+
+def alignment_at(builder: Builder, tensor: TensorValue, offset: Index) -> int:
+    """`alignment` of an element that is known to lie at `offset` before the swizzle."""
     multiple = abs(offset) if isinstance(offset, int) else offset_multiple(builder, offset)
-    if swizzle:
-        multiple = math.gcd(multiple, 1 << swizzle.per_element)
+    if isinstance(tensor.layout, ComposeLayout):
+        multiple = math.gcd(multiple, 1 << tensor.layout.per_element)
     return math.gcd(multiple * tensor.dtype.bytes, tensor.align)
 
 

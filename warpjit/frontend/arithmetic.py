@@ -33,6 +33,8 @@ __all__ += ["join_conditions", "literal", "natural", "negate", "plan_of", "selec
 
 def common(builder: Builder, a: Value, b: Value, *, keep_bool: bool = False) -> tuple[Scalar, Scalar]:
     """Both operands in the type in which they meet. Two bools in arithmetic are int32 unless `keep_bool`."""
+    if isinstance(a, Scalar) and a.dtype.is_int and type(b) is int:  # most often
+        return a, literal(builder, b, a.dtype)
     if isinstance(a, Scalar) and isinstance(b, Scalar) and a.dtype != b.dtype:
         keep_bool = True  # a bool takes the other's type
     left, right = _unbool(builder, a, keep_bool), _unbool(builder, b, keep_bool)

@@ -15,7 +15,16 @@ from itertools import groupby
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, alignment, multiple_of, shown, static_int
+from warpjit.frontend.addresses import (
+    Index,
+    address_at,
+    alignment_at,
+    checked,
+    element_offset,
+    multiple_of,
+    shown,
+    static_int,
+)
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.chunks import check_contiguous, misaligned
 from warpjit.frontend.raw import RAW, immediate
@@ -212,10 +221,12 @@ def _addresses(tracer: Tracer, copy: Copy, operand: Operand, tensor: TensorValue
     need = max(operand.align, copy.bytes if whole else 0)  # a swizzle keeps together what begins at such a multiple
     addresses = []
     for part in parts:
-        known = alignment(tracer.builder, tensor, part.start)
+        offset = element_offset(tracer.builder, tensor, part.start)
+        known = alignment_at(tracer.builder, tensor, offset)
         if known % need:
             static = all(isinstance(index, int) for index in part.start)
             chunk = f"the chunk at {part.start}" if static else "a chunk"
             raise misaligned(f"{copy.row.text}: operand {operand.name}", tensor, chunk, need, known)
-        addresses.append(address(tracer.builder, tensor, part.start))
+        checked(tensor, part.start)
+        addresses.append(address_at(tracer.builder, tensor, part.start, offset))
     return Tile(tuple(addresses))

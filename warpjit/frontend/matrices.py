@@ -10,24 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import InstructionError, TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, start_alignment
+from warpjit.frontend.addresses import Index, add, address, start_alignment
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.fragments import halves_of, lane, matrix, sizes
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
-from warpjit.ir.nodes import Fragment, OperandValue, Registers, Slot, Tile
+from warpjit.ir.nodes import Address, Fragment, OperandValue, Registers, Slot, Tile
 from warpjit.isa.operands import Group
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.tile_proof import Blocks, prove_blocks
 from warpjit.layout import ComposeLayout
 
 Ints = npt.NDArray[np.int64]
+Steps: TypeAlias = tuple[tuple[int, int], ...]
 BLOCK = 8  # rows and columns of a matrix of the instruction
 
 
@@ -78,8 +80,8 @@ def apply_matrix(tracer: Tracer, move: Move, operands: Sequence[Value], group: G
     assert tile.layout is not None and isinstance(fragment.base, Registers)
     _prove(move, builder, tile, blocks)
     slots = tuple(tuple(Slot(fragment.base, register) for register in issue) for issue in registers)
-    addresses = tuple(address(builder, tile, _row_of_lane(builder, move, issue)) for issue in blocks)
-    values: dict[str, OperandValue] = {move.registers.name: Fragment(slots), move.memory.name: Tile(addresses)}
+    addresses = Tile(_addresses(builder, move, tile, blocks))
+    values: dict[str, OperandValue] = {move.registers.name: Fragment(slots), move.memory.name: addresses}
     builder.issue(move.row, tuple(values[each.name] for each in move.row.operands), issues=len(blocks), scope="warp")
 
 
@@ -184,30 +186,40 @@ def _prove(move: Move, builder: Builder, tile: TensorValue, blocks: Blocks) -> N
 # ---- addresses ------------------------------------------------------------------------------------------------
 
 
-def _row_of_lane(builder: Builder, move: Move, issue: Sequence[tuple[int, int]]) -> tuple[Index, ...]:
-    """The coordinates of the first element of the memory row that this lane names: row lane % 8 of block lane // 8."""
-    here = lane(builder)
+def _addresses(builder: Builder, move: Move, tile: TensorValue, blocks: Blocks) -> tuple[Address, ...]:
+    """Of each issue the memory row that this lane names: where the blocks lie alike, only a constant differs."""
+    rows: dict[Steps, tuple[Index, ...]] = {}
+    addresses = []
+    for issue in blocks:
+        steps = _steps(move, issue)
+        if steps not in rows:
+            rows[steps] = _row_of_lane(builder, move, steps)
+        where = (add(builder, row, BLOCK * first) for row, first in zip(rows[steps], issue[0], strict=True))
+        addresses.append(address(builder, tile, tuple(where)))
+    return tuple(addresses)
+
+
+def _steps(move: Move, issue: tuple[tuple[int, int], ...]) -> Steps:
+    """How far the blocks of an issue are from its first."""
     base = issue[0]
-    steps = [(b[0] - base[0], b[1] - base[1]) for b in issue]
+    steps = tuple((block[0] - base[0], block[1] - base[1]) for block in issue)
     for index, step in enumerate(steps):
         parts = [steps[bit] for bit in (1, 2) if index & bit]
         if step != (sum(part[0] for part in parts), sum(part[1] for part in parts)):
-            raise move.refused(
-                f"the blocks of one issue, {tuple(issue)}, do not form a box of twice 2: use the form with .x2"
-            )
+            raise move.refused(f"the blocks of one issue, {issue}, do not form a box of twice 2: use the form with .x2")
+    return steps
+
+
+def _row_of_lane(builder: Builder, move: Move, steps: Steps) -> tuple[Index, ...]:
+    """How far the memory row that this lane names, row lane % 8 of block lane // 8, begins from the first block."""
+    here = lane(builder)
     result: list[Index] = []
     for axis in (0, 1):
         along = axis == (1 if move.memory.transposed else 0)
-        total: Index = BLOCK * base[axis]
-        if along:
-            total = _plus(builder, arithmetic.binary(builder, "mod", here, BLOCK), total)
+        total: Index = arithmetic.binary(builder, "mod", here, BLOCK) if along else 0
         for bit in (1, 2):
             if bit < len(steps) and steps[bit][axis]:
                 digit = arithmetic.binary(builder, "mod", arithmetic.binary(builder, "floordiv", here, BLOCK * bit), 2)
-                total = _plus(builder, arithmetic.binary(builder, "mul", digit, BLOCK * steps[bit][axis]), total)
+                total = add(builder, arithmetic.binary(builder, "mul", digit, BLOCK * steps[bit][axis]), total)
         result.append(total)
     return tuple(result)
-
-
-def _plus(builder: Builder, a: Index, b: Index) -> Index:
-    return a if b == 0 else arithmetic.binary(builder, "add", a, b)

@@ -6,7 +6,17 @@ from typing import Any
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, address, alignment, register, shown, static_int
+from warpjit.frontend.addresses import (
+    Index,
+    address,
+    address_at,
+    alignment_at,
+    checked,
+    element_offset,
+    register,
+    shown,
+    static_int,
+)
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
 from warpjit.ir import dtypes
@@ -95,8 +105,9 @@ def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> 
     if isinstance(tensor.base, Registers):
         raise TraceError(f"{tensor.name} is in registers: it has no address")
     coordinates = indices(tensor, items or (0,) * len(tensor.shape))
-    place = address(builder, tensor, coordinates)
-    return Pointer(place, tensor, alignment(builder, tensor, coordinates))
+    checked(tensor, coordinates)
+    offset = element_offset(builder, tensor, coordinates)
+    return Pointer(address_at(builder, tensor, coordinates, offset), tensor, alignment_at(builder, tensor, offset))
 
 
 # ---- registers ------------------------------------------------------------------------------------------

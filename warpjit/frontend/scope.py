@@ -56,19 +56,19 @@ class Scope:
             dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if function else {}
         )
         self.result: Value = MISSING
-        self._locs: dict[int, Loc] = {}
+        self._locs: dict[ast.AST, Loc] = {}
 
     @property
     def inlined(self) -> bool:
         return self.outer is not None
 
     def loc(self, node: ast.AST) -> Loc:
-        found = self._locs.get(id(node))
+        found = self._locs.get(node)
         if found is None:
             found = self.source.loc(node)
             if self.outer is not None:
                 found = found.within(self.outer)
-            self._locs[id(node)] = found
+            self._locs[node] = found
         return found
 
     def lookup(self, name: str) -> Value:
@@ -100,9 +100,11 @@ class Scope:
         self, name: str, holder: Any, there: Any, read: Callable[[Any, str], Any], value: Value = MISSING
     ) -> Value:
         """Note that `there` stands at a name, and give what the name means (without `value`, the same)."""
-        if value is MISSING:
-            check_captured(name, there)
-        self.captures.setdefault((id(holder), name), Capture(name, holder, there, read))
+        key = (id(holder), name)
+        if key not in self.captures:
+            if value is MISSING:
+                check_captured(name, there)
+            self.captures[key] = Capture(name, holder, there, read)
         return there if value is MISSING else value
 
     def attribute(self, owner: Any, name: str) -> Value:

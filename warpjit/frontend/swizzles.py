@@ -14,6 +14,7 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Linear, Scalar
 from warpjit.ir.dtypes import DType
+from warpjit.ir.nodes import Local
 from warpjit.layout import ComposeLayout
 
 
@@ -99,10 +100,17 @@ def _image(builder: Builder, layout: ComposeLayout, dtype: DType, part: Part) ->
 
 
 def _together(builder: Builder, layout: ComposeLayout, x: Scalar) -> Scalar:
-    """x ^ its bits moved."""
+    """x ^ its bits moved: computed once in a block, as any pure operation is."""
+    key = ("swizzle", layout, x.dtype, x.linear)
+    known = builder.block.computed.get(key)
+    if known is not None:
+        return builder.scalar_of(known)
     mask, shift = _moving(layout)
     if shift >= 0:
         bits = arithmetic.binary(builder, "and", arithmetic.binary(builder, "shr", x, shift), mask >> shift)
     else:
         bits = arithmetic.binary(builder, "shl", arithmetic.binary(builder, "and", x, mask), -shift)
-    return arithmetic.binary(builder, "xor", x, bits)
+    image = arithmetic.binary(builder, "xor", x, bits)
+    assert isinstance(image.atom, Local)
+    builder.block.computed[key] = image.atom
+    return image

@@ -132,7 +132,8 @@ class Tracer:
         """The value of an expression."""
         handler = EXPRESSIONS.get(type(node))
         outer = self.builder.loc
-        self.builder.loc = self.scope.loc(node)
+        if not isinstance(node, LEAVES):
+            self.builder.loc = self.scope.loc(node)
         try:
             if handler is None:
                 raise TraceError(refusal(node))
@@ -328,6 +329,8 @@ def widen(name: str, old: Facts, new: Facts, thresholds: Thresholds) -> Facts:
     return Facts(lo, hi, joined.multiple, joined.uniformity)
 
 
+LEAVES = (ast.Name, ast.Constant)
+"""Expressions that write no statement, so that nothing needs their place unless they are wrong."""
 EXPRESSIONS: dict[type[ast.expr], ExpressionHandler] = {}
 CONDITIONS: dict[type[ast.expr], ExpressionHandler] = {}
 STATEMENTS: dict[type[ast.stmt], StatementHandler] = {}

@@ -58,8 +58,12 @@ def prune(kernel: Kernel, *, accesses: bool = True) -> Kernel:
 # ---- what nodes read and write ------------------------------------------------------------------------
 
 
+# Asked for at every node and scalar: a union would be made anew each time.
 _WRITABLE = (Local, Slot)
 _PLACES = (Address, Tile)
+_ROOTS = (Assume, Return, While)
+_JUMPS = (Break, Continue)
+_LOOPS = (For, While)
 
 
 def _keys(atoms: Iterable[Atom | None]) -> list[Key]:
@@ -133,7 +137,7 @@ def _bare_operand(value: OperandValue) -> OperandValue:
 
 def _is_root(node: Node) -> bool:
     """Whether `node` has an effect by itself. A jump has one if its loop does."""
-    return isinstance(node, Assume | Return | While) or (isinstance(node, Op) and not row_of(node).pure)
+    return isinstance(node, _ROOTS) or (isinstance(node, Op) and not row_of(node).pure)
 
 
 # ---- mark and sweep -----------------------------------------------------------------------------------
@@ -162,12 +166,12 @@ class _Marks:
             written = self.written[id(node)] = writes(node)
             for key in written:
                 self.definitions[key].append(node)
-            if isinstance(node, Break | Continue) and loop is not None:
+            if isinstance(node, _JUMPS) and loop is not None:
                 self.jumps[id(loop)].append(node)
             if _is_root(node):
                 self._keep(node)
             for block in blocks(node):
-                self._index(block, node, node if isinstance(node, For | While) else loop)
+                self._index(block, node, node if isinstance(node, _LOOPS) else loop)
 
     def _keep(self, node: Node) -> None:
         if id(node) not in self.kept:
