@@ -1,4 +1,4 @@
-"""Writes what is made from the package: the page `language.md`, the stubs of `T`, and the pictures of `isa.md`.
+"""Writes what is made from the package: `language.md`, `errors.md`, the stubs of `T`, and the pictures of `isa.md`.
 
 python docs/generate.py            write the files
 python docs/generate.py --check    write nothing; exit with 1, and name the files, if some are stale
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import errors_page
 import isa_pictures
 import language_page
 import language_stub
@@ -18,6 +19,7 @@ import language_stub
 ROOT = Path(__file__).resolve().parents[1]
 
 FILES: dict[str, Callable[[], str]] = {
+    "docs/errors.md": errors_page.page,
     "docs/language.md": language_page.page,
     "docs/pictures/m16n8k16_a.svg": isa_pictures.operand,
     "docs/pictures/swizzle_128.svg": isa_pictures.swizzle,
@@ -39,7 +41,7 @@ def _holds(path: Path, text: str) -> bool:
 
 def main() -> int:
     """Entry of the command line."""
-    parser = argparse.ArgumentParser(description="Make docs/language.md, pictures and the stubs of T.")
+    parser = argparse.ArgumentParser(description="Make docs/language.md, docs/errors.md, pictures and the stubs of T.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     check = parser.parse_args().check
     for name, text in stale().items():
