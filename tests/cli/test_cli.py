@@ -46,6 +46,18 @@ def test_where_as_json_is_one_object(ask):
     assert found == {"element": {"m": 5, "k": 9}, "lane": 20, "register": 2, "bits": [16, 31]}
 
 
+def test_options_stand_anywhere(ask):
+    expected = ask("isa", "where", HALVES, "A", "5", "9", "--json")
+    assert ask("isa", "where", HALVES, "A", "--json", "5", "9") == expected
+    assert ask("isa", "where", HALVES, "A", "5", "--json", "9") == expected
+    assert ask("isa", "where", "--json", HALVES, "A", "5", "9") == expected
+    lane = ask("isa", "where", HALVES, "A", "--lane", "3", "--register", "1")
+    assert ask("isa", "where", "--lane", "3", HALVES, "--register", "1", "A") == lane
+    assert ask("isa", "list", "--json", "mma", "--target", "sm_75") == ask(
+        "isa", "list", "mma", "--target", "sm_75", "--json"
+    )
+
+
 def test_what_a_register_holds(ask):
     shown = ask("isa", "where", HALVES, "A", "--lane", "3", "--register", "1")
     assert shown == ("A[m=8, k=6]: lane 3, register 1, bits 0 to 15\nA[m=8, k=7]: lane 3, register 1, bits 16 to 31\n")
@@ -156,7 +168,11 @@ MISTAKES = {
     "operand": (("isa", "where", HALVES, "E", "0", "0"), "has no operand 'E'; its operands are D, A, B, C"),
     "outside": (("isa", "where", HALVES, "A", "16", "0"), "expected m in 0 to 15, k in 0 to 15 but got 16, 0"),
     "negative": (("isa", "where", HALVES, "A", "-1", "0"), "but got -1, 0"),
-    "no number": (("isa", "where", HALVES, "A", "5", "x"), "expected coordinates such as 5 9 or m=5 k=9 but got 'x'"),
+    "negative after an option": (("isa", "where", HALVES, "A", "--json", "5", "-9"), "but got 5, -9"),
+    "twice": (("isa", "where", HALVES, "A", "m=5", "m=6", "k=0"), "m=5 k=9 but got 'm=5 m=6 k=0'"),
+    "other digits": (("isa", "where", HALVES, "A", "1_0", "\u0665"), "but got '1_0 \u0665'"),
+    "nothing more": (("isa", "where"), "required: text, operand;"),
+    "no number": (("isa", "where", HALVES, "A", "5", "x"), "expected coordinates such as 5 9 or m=5 k=9 but got '5 x'"),
     "no element": (("isa", "where", HALVES, "A"), "but got nothing"),
     "both": (("isa", "where", HALVES, "A", "5", "9", "--lane", "3"), "but got both: 5 9 and --lane 3"),
     "no lane": (("isa", "where", HALVES, "A", "--register", "3"), "expected --lane with --register 3"),
@@ -166,6 +182,8 @@ MISTAKES = {
     "address": (("isa", "where", LOAD, "src", "--lane", "3", "--register", "0"), "expected no --register"),
     "no fragment": (("isa", "where", "cp.async.wait_group", "n", "0"), "of kind immediate, not a fragment"),
     "text": (("isa", "show", "mma.sync.aligned.m16n8k17"), "has no modifier '.m16n8k17'"),
+    "empty text": (("isa", "show", ""), "there is no instruction ''"),
+    "other case": (("isa", "show", "MMA.SYNC"), "there is no instruction 'MMA'; did you mean mma"),
     "target": (("isa", "list", "--target", "sm90"), 'expected a target of the form "sm_90a"'),
     "type": (("isa", "list", "--dtype", "f17"), "expected a data type such as bf16 or bfloat16"),
     "option": (("isa", "list", "--jsn"), "unrecognized arguments: --jsn"),

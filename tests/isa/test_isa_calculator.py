@@ -129,6 +129,18 @@ def test_the_list_is_filtered_by_target_and_type():
     assert isa.listed("sm_75", "bf16") == tuple(row for row in brain if row in old)
 
 
+def test_every_type_of_the_manual_is_known():
+    tf32 = isa.listed(dtype="tf32")
+    assert tf32
+    assert all("tf32.tf32" in row.text for row in tf32)
+    assert isa.listed(dtype="b1") == isa.listed(dtype="uint1") != ()
+    assert all(".popc" in row.text for row in isa.listed(dtype="b1"))
+    assert isa.lookup(LOAD) in isa.listed(dtype="b16")
+    assert {"e2m1" in row.text.split(".") for row in isa.listed(dtype="e2m1")} == {True}
+    assert isa.listed(dtype="e4m3") == isa.listed(dtype="float8_e4m3fn")
+    assert isa.listed(dtype="s16") == ()  # a type that no instruction of the table has
+
+
 def test_the_names_of_axes():
     sparse = next(row for row in isa.listed() if row.text.startswith("mma.sp"))
     assert sparse.operand("E").axes == ("quad", "word")
@@ -147,6 +159,7 @@ REFUSED = {
     "too few": (lambda: isa.where(HALVES, "B", 3), "expected n in 0 to 7, k in 0 to 15 but got 3"),
     "none": (lambda: isa.where(HALVES, "B"), "but got nothing"),
     "mixed": (lambda: isa.where(HALVES, "B", 3, k=3), "but got 3, k=3"),
+    "a parameter's name": (lambda: isa.where(HALVES, "B", operand=3, instr=3), "but got operand=3, instr=3"),
     "other name": (lambda: isa.where(HALVES, "B", n=3, column=3), "but got n=3, column=3"),
     "no int": (lambda: isa.where(HALVES, "B", 3, 1.0), "but got 3, 1.0"),
     "bool": (lambda: isa.where(HALVES, "B", 3, True), "but got 3, True"),

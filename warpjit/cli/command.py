@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,28 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
+class _CommandParser(_Parser):
+    """Takes options between positional words too: `where TEXT A --json 5 9`."""
+
+    _mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._mixing:  # argparse's own way for mixed words comes back here
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+
+
 def parser_of(name: str, groups: Sequence[Group]) -> argparse.ArgumentParser:
     """A parser whose result has the chosen command's `run` as `command`."""
     parser = _Parser(prog=name, description="Warp-level tensor-core kernels in Python.", allow_abbrev=False)
     families = parser.add_subparsers(metavar="COMMAND", required=True)
     for group in groups:
         family = families.add_parser(group.name, help=group.summary, description=group.summary, allow_abbrev=False)
-        commands = family.add_subparsers(metavar="COMMAND", required=True)
+        commands = family.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
         for command in group.commands:
             own = commands.add_parser(
                 command.name, help=command.summary, description=command.summary, allow_abbrev=False

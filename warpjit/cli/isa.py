@@ -11,6 +11,7 @@ The answers come from `isa.calculator`; tables are printed by rich. Neither torc
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
@@ -118,7 +119,7 @@ def _show(chosen: Namespace) -> None:
 def _where_arguments(parser: ArgumentParser) -> None:
     _text_argument(parser)
     parser.add_argument("operand", help="its name: A")
-    parser.add_argument("coordinates", nargs="*", help="of the element: 5 9, or m=5 k=9")
+    parser.add_argument("coordinates", nargs="*", default=[], help="of the element: 5 9, or m=5 k=9")
     parser.add_argument("--lane", type=int, help="ask what this lane holds")
     parser.add_argument("--register", type=int, help="in this register (default: in all of them)")
     _json_argument(parser)
@@ -179,19 +180,20 @@ def _answer(as_json: bool, records: Sequence[Mapping[str, Any]], said: Iterable[
     print("\n".join(said))
 
 
+_COORDINATE = re.compile(r"(?:(?P<name>\w+)=)?(?P<value>-?[0-9]+)")
+
+
 def _coordinates(words: Sequence[str]) -> tuple[list[int], dict[str, int]]:
-    """ "5" and "k=9" as positions and names. Raises InstructionError for anything else."""
+    """ "5" and "k=9" as positions and names. Raises InstructionError for anything else, and for a name given twice."""
     positions, named = [], {}
     for word in words:
-        name, equals, value = word.rpartition("=")
-        try:
-            number = int(value)
-        except ValueError:
-            raise InstructionError(f"expected coordinates such as 5 9 or m=5 k=9 but got {word!r}") from None
-        if equals:
-            named[name] = number
+        found = _COORDINATE.fullmatch(word)
+        if found is None or found["name"] in named:
+            raise InstructionError(f"expected coordinates such as 5 9 or m=5 k=9 but got {' '.join(words)!r}")
+        if found["name"]:
+            named[found["name"]] = int(found["value"])
         else:
-            positions.append(number)
+            positions.append(int(found["value"]))
     return positions, named
 
 

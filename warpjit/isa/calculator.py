@@ -12,6 +12,7 @@ are the rows' own layouts, which kernels are proven against. Needs no GPU, no co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import InstructionError
-from warpjit.ir.dtypes import DTYPES, DType
+from warpjit.ir.dtypes import DTYPES, DType, tf32, uint1
 from warpjit.isa import memory, scalar, table
 from warpjit.isa.fragments import LANES
 from warpjit.isa.operands import fragment_operand
@@ -71,7 +72,7 @@ def element_shape(operand: Operand) -> tuple[int, ...]:
     return (*outer, last * operand.packed)
 
 
-def where(instr: Row | str, operand: str, *coordinates: int, **named: int) -> Place:
+def where(instr: Row | str, operand: str, /, *coordinates: int, **named: int) -> Place:
     """The lane, register and bits that hold an element of a fragment.
 
     coordinates  in elements of the operand's own type: all in order (`Operand.axes`), or all by name (k=9, n=3)
@@ -112,7 +113,7 @@ def holds(instr: Row | str, operand: str, lane: int, register: int) -> tuple[Pla
     )
 
 
-def giver(instr: Row | str, operand: str, *coordinates: int, **named: int) -> RowAddress:
+def giver(instr: Row | str, operand: str, /, *coordinates: int, **named: int) -> RowAddress:
     """The lane that gives the address of a row of an address operand (`src` of ldmatrix), by the row's coordinates.
 
     Raises InstructionError: unknown instruction or operand, an operand without rows, coordinates outside.
@@ -148,17 +149,16 @@ def listed(target: Target | str | None = None, dtype: DType | str | None = None)
     """Every instruction that one writes by its text, or those that a target has, with an operand of a type.
 
     target  "sm_90a" or a Target
-    dtype   the manual's name ("bf16", "s8") or torch's ("bfloat16", "int8"); types that registers pack count
+    dtype   the manual's name ("bf16", "s8") or torch's ("bfloat16", "int8"): of an operand's elements, or in the text
 
     Raises TargetError and InstructionError for names that are unknown.
     """
     wanted = Target.parse(target) if isinstance(target, str) else target
-    kind = None if dtype is None else _dtype(dtype)
+    kind = None if dtype is None else _type_named(dtype)
     return tuple(
         row
         for row in _written()
-        if (wanted is None or row.needs.holds(wanted))
-        and (kind is None or any(kind in (operand.dtype, operand.element) for operand in row.operands))
+        if (wanted is None or row.needs.holds(wanted)) and (kind is None or kind in _types(row))
     )
 
 
@@ -172,12 +172,31 @@ def _written() -> tuple[Row, ...]:
     return tuple(row for row in table.rows() if row.text not in implied)
 
 
-def _dtype(name: DType | str) -> DType:
-    for each in DTYPES.values():
-        if name in (each, each.name, each.ptx):
-            return each
-    known = ", ".join(each.ptx for each in DTYPES.values())
-    raise InstructionError(f"expected a data type such as bf16 or bfloat16 but got {name!r}; the types are {known}")
+_TYPE = re.compile(r"(?:[bfsu]|bf|tf)\d+|u?e\d+m\d+")
+"""A type among the modifiers of an instruction's text."""
+
+_TORCH_NAMES = {each.name: each.ptx for each in (*DTYPES.values(), tf32, uint1)}
+
+
+@lru_cache(maxsize=4096)
+def _types(row: Row) -> frozenset[str]:
+    """The manual's names of the types of its operands' elements, and of those that its text speaks of."""
+    elements = (operand.element or operand.dtype for operand in row.operands)
+    said = (each for each in row.text.split(".") if _TYPE.fullmatch(each))
+    return frozenset({*said, *(each.ptx for each in elements if each is not None)})
+
+
+def _type_named(name: DType | str) -> str:
+    """The manual's name of a type that tensors or instructions have."""
+    asked = name.name if isinstance(name, DType) else name
+    wanted = _TORCH_NAMES.get(asked, asked)
+    known = frozenset(_TORCH_NAMES.values()).union(*map(_types, _written()))
+    if wanted not in known:
+        shown = ", ".join(sorted(known))
+        raise InstructionError(
+            f"expected a data type such as bf16 or bfloat16 but got {asked!r}; the types are {shown}"
+        )
+    return wanted
 
 
 @dataclass(frozen=True, eq=False)

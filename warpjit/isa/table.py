@@ -117,7 +117,7 @@ def _of_operands(modifiers: list[str]) -> list[str]:
 
 def _unknown_name(name: str) -> str:
     names = sorted({_name(row) for row in ROWS.values()})
-    near = difflib.get_close_matches(name, names, n=3)
+    near = difflib.get_close_matches(name.lower(), names, n=3)
     return f"there is no instruction {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
 
 
