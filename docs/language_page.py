@@ -113,7 +113,7 @@ def _scalars() -> Iterator[str]:
     yield "## Bits of words\n"
     yield from _functions("T.", bits, tuple(bits.__all__))
     yield "## Loops\n"
-    yield from _functions("T.", core, ("unroll",))
+    yield from _functions("T.", core, ("unroll", "range"))
 
 
 def _mathematics() -> Iterator[str]:

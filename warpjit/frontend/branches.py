@@ -14,9 +14,8 @@ from dataclasses import replace
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic, merge, planned
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.liveness import returns
 from warpjit.frontend.merge import Bound
-from warpjit.frontend.tracer import SPLITTERS, STATEMENTS, Tracer
+from warpjit.frontend.tracer import STATEMENTS, Tracer
 from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Facts, Uniformity
@@ -147,49 +146,6 @@ def _device_if(
     branch(tracer, condition, lambda: tracer.execute(body), lambda: tracer.execute(orelse), names)
 
 
-RESULT = "return value"
-
-
-def split_return(tracer: Tracer, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
-    """In a helper, an arm that returns under a device condition: what follows the `if` belongs to the other arm."""
-    if not tracer.scope.inlined or not returns([node]):
-        return False
-    place = tracer.scope.loc(node)
-    depth = len(tracer.builder.blocks)
-    tracer.builder.loc = place
-    try:
-        test = tracer.condition(node.test)
-    except Exception as error:
-        tracer.builder.loc = place
-        tracer.give_up(error, node, depth)
-        return True
-    if not isinstance(test, Scalar):
-        tracer.execute([*(node.body if test else node.orelse), *rest])
-        return True
-    if any(frame.scope is tracer.scope for frame in tracer.loop_frames):
-        problem = TraceError(
-            "return under a runtime condition inside a loop of a helper: assign a name and break instead"
-        )
-        tracer.give_up(problem, node, depth)
-        return True
-    tracer.builder.loc = place
-    condition = arithmetic.truth(tracer.builder, test)
-
-    def arm(body: Sequence[ast.stmt]) -> Arm:
-        def run() -> None:
-            tracer.execute([*body, *rest])
-            if not tracer.terminated:
-                tracer.scope.names[RESULT] = None
-            tracer.terminated = False
-
-        return run
-
-    branch(tracer, condition, arm(node.body), arm(node.orelse), [RESULT])
-    tracer.scope.result = tracer.scope.names.get(RESULT)
-    tracer.terminated = True
-    return True
-
-
 # ---- expressions --------------------------------------------------------------------------------------------
 
 
@@ -310,4 +266,3 @@ def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value
 
 
 STATEMENTS[ast.If] = if_statement
-SPLITTERS[ast.If] = split_return

@@ -6,6 +6,7 @@ Names that stand for an instruction are in `instructions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -14,7 +15,8 @@ from warpjit.frontend.addresses import static_int
 from warpjit.frontend.calls import BUILTINS, INTRINSICS, convert
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.types import as_dtype
-from warpjit.frontend.loops import Unrolled, runtime_range
+from warpjit.frontend.loops import Unrolled
+from warpjit.frontend.ranges import Range, runtime_range
 from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
@@ -23,6 +25,10 @@ from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assume, Launch, SharedBuffer
 from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
 from warpjit.layout import ComposeLayout, S, TileLayout
+
+MAX_COPIES = 64
+"""How often a body may stand in a loop over `T.range(..., unroll=)`."""
+
 
 # ---- entry --------------------------------------------------------------------------------------------------
 
@@ -229,6 +235,15 @@ def unroll(tracer: Tracer, *args: Value) -> Unrolled:
     return Unrolled(range(*numbers))
 
 
+def device_range(tracer: Tracer, *args: Value, unroll: Value = None) -> Range:
+    items = runtime_range(args, "T.range")
+    if unroll is not None:
+        unroll = static_int(unroll, "T.range: unroll")
+        if not 1 <= unroll <= MAX_COPIES:
+            raise TraceError(f"T.range: unroll: expected 1 to {MAX_COPIES} but got {unroll}")
+    return replace(items, device=True, unroll=unroll)
+
+
 def cdiv(tracer: Tracer, a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         if b <= 0:
@@ -272,6 +287,7 @@ INTRINSICS.update(
         "T.alloc_local": alloc_local,
         "T.assume": assume,
         "T.unroll": unroll,
+        "T.range": device_range,
         "T.cdiv": cdiv,
         "T.min": _two("min", min),
         "T.max": _two("max", max),
@@ -288,4 +304,4 @@ INTRINSICS.update(
         "T.cuda.grid_dim": grid_dim,
     }
 )
-BUILTINS[range] = lambda tracer, *args: runtime_range(tracer, args)
+BUILTINS[range] = lambda tracer, *args: runtime_range(args)

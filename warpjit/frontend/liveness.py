@@ -232,6 +232,15 @@ def _breaks(statements: Sequence[ast.stmt]) -> bool:
     return False
 
 
+def continues(statements: Sequence[ast.stmt]) -> bool:
+    """Whether one of `statements` ends an iteration of the loop whose body they are."""
+    for statement in statements:
+        blocks = [] if isinstance(statement, ast.For | ast.While) else _blocks(statement)
+        if isinstance(statement, ast.Continue) or any(continues(block) for block in blocks):
+            return True
+    return False
+
+
 def returns(statements: Sequence[ast.stmt]) -> bool:
     """Whether one of `statements` leaves the function whose body they belong to."""
     return any(isinstance(each, ast.Return) or any(map(returns, _blocks(each))) for each in statements)

@@ -1,4 +1,4 @@
-"""Simple statements: assignment in its forms, calls for their effect, nested functions, `pass` and `return`."""
+"""Simple statements: assignment in its forms, calls for their effect, nested functions, and `pass`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from warpjit.frontend.closure import Closure
 from warpjit.frontend.expressions import binary
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.targets import assign, element
-from warpjit.frontend.tracer import STATEMENTS, LoopFrame, Tracer
-from warpjit.ir.nodes import Return
+from warpjit.frontend.tracer import STATEMENTS, Tracer
 
 
 def _assign(tracer: Tracer, node: ast.Assign) -> None:
@@ -65,30 +64,6 @@ def _pass(tracer: Tracer, node: ast.Pass) -> None:
     return
 
 
-def _return(tracer: Tracer, node: ast.Return) -> None:
-    scope = tracer.scope
-    if scope.inlined:
-        value = None if node.value is None else tracer.evaluate(node.value)
-        if any(isinstance(frame, LoopFrame) and frame.scope is scope for frame in tracer.loop_frames):
-            raise TraceError(
-                "return inside a loop of a helper that runs on the device: assign a name and break instead"
-            )
-        scope.result = value
-        scope.names["return value"] = value
-        scope.bound["return value"] = tracer.builder.loc
-        tracer.terminated = True
-        return
-    if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-        raise TraceError("a kernel returns nothing: write results into a tensor argument")
-    tracer.require_device("return")
-    tracer.returned = max(tracer.returned, tracer.builder.control)
-    for frame in tracer.loop_frames:
-        if isinstance(frame, LoopFrame):
-            frame.leaves = max(frame.leaves, tracer.builder.control)
-    tracer.builder.emit(Return(loc=tracer.builder.loc))
-    tracer.terminated = True
-
-
 def _function(tracer: Tracer, node: ast.FunctionDef) -> None:
     if node.decorator_list:
         raise TraceError(f"{node.name}: a function inside a kernel cannot have decorators")
@@ -102,7 +77,6 @@ STATEMENTS.update(
         ast.AnnAssign: _ann_assign,
         ast.Expr: _expression,
         ast.Pass: _pass,
-        ast.Return: _return,
         ast.FunctionDef: _function,
     }
 )

@@ -16,6 +16,7 @@ from warpjit.frontend import (  # noqa: F401
     expressions,
     instructions,
     intrinsics,
+    jumps,
     loops,
     mathematics,
     reductions,

@@ -74,10 +74,14 @@ class LoopFrame:
 
 @dataclass(eq=False)
 class ExpandedFrame:
-    """A loop being expanded: how deep its statements lie, how many it has given, and what ended an iteration."""
+    """A loop being expanded: how deep its statements lie, how many it has given, and what ended an iteration.
+
+    loop   of copies of a body inside of a device loop: that loop
+    """
 
     scope: Scope
     depth: int
+    loop: LoopFrame | None = None
     nodes: int = 0
     exit: str | None = None
 

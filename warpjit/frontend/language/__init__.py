@@ -7,7 +7,7 @@ static    depends only on Python values (numbers, tuples, strings, layouts, type
           computed while tracing; of an `if` on it only the arm that is taken is traced
 unrolled  the variable of `T.unroll`, or of a `for` over any static iterable but `range`: the loop is expanded. A static
           `range` is a device loop, unless a value that derives from its variable must be static (a register index, the
-          extent of a window, an immediate): then it is expanded (to at most 4,096 statements)
+          extent of a window, an immediate): then it is expanded (to at most 4,096 statements). `T.range` never is
 device    everything else
 
 Names. Assigning a scalar takes its value now, assigning a tensor gives it a second name. A name that a device loop or
@@ -67,6 +67,7 @@ from warpjit.frontend.language.core import (
     load,
     max,
     min,
+    range,
     reinterpret,
     sqrt,
     store,
@@ -135,6 +136,7 @@ __all__ = [
     "popc",
     "prmt",
     "ptx",
+    "range",
     "rcp",
     "red_add",
     "red_and",

@@ -134,6 +134,18 @@ def unroll(*range_or_iterable: Any) -> Iterable[Any]:
 
 
 @intrinsic()
+def range(*start_stop_step: Integer, unroll: int | None = None) -> Iterable[Any]:
+    """`for k in T.range(n)`, `T.range(start, stop, step)`: a loop on the device, never expanded; the step is static.
+
+    unroll  how often the body stands in the loop, 1 to 64; the items are then pairs `k, u`, of which `u` is static:
+            the number of the iteration, from the start, modulo `unroll` (`for k, u in T.range(n, unroll=4)`). Where the
+            number of iterations is not known to be a multiple, each copy but the first is guarded
+
+    Raises TraceError: no integers, a step of 0, a step or `unroll` that is not static.
+    """
+
+
+@intrinsic()
 def cdiv(a: Integer, b: Integer) -> Promoted:
     """⌈a / b⌉ of integers, b > 0. Raises TraceError: b is known not to be positive."""
 
