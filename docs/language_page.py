@@ -13,7 +13,8 @@ from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.ptx import PtxNames
 from warpjit.frontend.language.tensor import InstructionInKernel, Pointer, ScalarInKernel, TensorInKernel
 from warpjit.frontend.language.types import SCALAR_TYPES, ScalarType, Tensor, constexpr
-from warpjit.isa import memory, scalar, table
+from warpjit.isa import table
+from warpjit.isa.calculator import listed
 from warpjit.isa.row import Kind, Mode, Row
 
 HEAD = """# The language `T`
@@ -173,11 +174,9 @@ def _instructions() -> Iterator[str]:
     yield _entry("T.cuda.fragments", cuda.fragments)
     yield _entry("T.cuda.convert", cuda.convert)
     yield _entry("T.cuda.has", cuda.has)
-    implied = {row.text for row in (*scalar.ROWS, *memory.ROWS)}
     sections: dict[str, list[Row]] = {}
-    for row in table.rows():
-        if row.text not in implied:
-            sections.setdefault(row.section, []).append(row)
+    for row in listed():
+        sections.setdefault(row.section, []).append(row)
     yield (
         "### The table\n\nOperands with `?` may be left out; D, A, B, C of `mma`, and fragments, are local tensors. "
         '"tile" marks what `T.cuda.tile.apply` takes; "unverified" what was never compared with a device, and is legal '
@@ -191,8 +190,9 @@ def _instructions() -> Iterator[str]:
             notes = "".join(f"; {each}" for each in said)
             yield f"| `{row.text}` | {_call(row)} | {row.participants.value}{tile} | {row.needs.text}{notes} |"
         yield ""
+    implied = len(table.rows()) - len(listed())
     yield (
-        f"The {len(implied)} rows of scalar arithmetic, functions, conversions, special registers and element accesses "
+        f"The {implied} rows of scalar arithmetic, functions, conversions, special registers and element accesses "
         "are what operators, names of `T`, conversions and subscripts stand for.\n"
     )
 

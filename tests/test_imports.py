@@ -23,7 +23,7 @@ ORDER: list[set[str]] = [
     {"passes"},
     {"cuda", "sim"},
     {"arguments", "build"},
-    {"execute", "guards"},
+    {"execute", "guards", "stages"},
     {"fastcall"},
     {"dispatch"},
     {"bound"},
@@ -39,6 +39,8 @@ ORDER: list[set[str]] = [
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 
 # Heavy, optional or rarely used: imported where they are used, if need be inside a function.
+# Parts of the package that a process may do without: loaded with the first call, or the first text, that needs them.
+LATE_PARTS = {"warpjit.cuda.codegen", "warpjit.isa.table", "warpjit.sim", "warpjit.stages"}
 LATE = {"torch", "pycuda", "rich", "matplotlib", "filelock", "platformdirs", "triton", "tempfile", "importlib"}
 LINES, FUNCTION_LINES, KERNEL_LINES = 450, 60, 130
 """A kernel is one function, written from top to bottom."""
@@ -94,7 +96,7 @@ def late_imports(module: str, tree: ast.AST) -> list[str]:
     found = []
     for function in functions(tree):
         for node, target in imported(function):
-            if target.split(".")[0] not in LATE:
+            if target.split(".")[0] not in LATE and target.rpartition(".")[0] not in LATE_PARTS:
                 found.append(f"{module}, line {node.lineno}: imports {target} inside {function.name}")
     return found
 
@@ -152,6 +154,12 @@ LIGHT = ["warpjit.errors", "warpjit.config", "warpjit.layout", "warpjit.ir.nodes
 def test_imports_without_torch(module: str) -> None:
     heavy = ("torch", "pycuda", "matplotlib", "rich")
     check = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_names_load_neither_tracer_nor_table_nor_either_back_end() -> None:
+    check = f"import sys; from warpjit import T, warpjit; print(sorted({LATE_PARTS!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
 

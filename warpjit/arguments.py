@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from warpjit.ir.conversion import convert
 from warpjit.ir.dtypes import DType
 from warpjit.passes.expressions import Arguments
 from warpjit.passes.plan import PlannedParameter
-from warpjit.sim import GlobalMemory
+
+if TYPE_CHECKING:
+    from warpjit.sim import GlobalMemory
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -185,6 +187,8 @@ def _half_bits(value: float, dtype: DType) -> int:
 
 def simulated(value: Any) -> GlobalMemory:
     """A CPU tensor's storage as bytes, shared with torch."""
+    from warpjit.sim import GlobalMemory  # noqa: PLC0415  launches do without
+
     storage = value.untyped_storage()
     size = storage.nbytes()
     data = (

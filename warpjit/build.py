@@ -10,11 +10,11 @@ import functools
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpjit import config
 from warpjit.config import Config
 from warpjit.cuda import disassemble, elf, toolchain
-from warpjit.cuda.codegen import Emitted, emit
 from warpjit.cuda.store import SCHEMA, Part, Store, default_root
 from warpjit.errors import CompileError
 from warpjit.frontend.captures import Capture
@@ -24,6 +24,9 @@ from warpjit.isa.target import Target
 from warpjit.passes.expressions import Planned
 from warpjit.passes.plan import LaunchPlan
 from warpjit.passes.prune import prune
+
+if TYPE_CHECKING:
+    from warpjit.cuda.codegen import Emitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +150,8 @@ class Built:
 
 def build(program: Program, config: Config) -> Built:
     """The program's CUDA C++; nothing is compiled yet. What only findings need is left out of the text."""
+    from warpjit.cuda.codegen import emit  # noqa: PLC0415  the simulator does without
+
     lean = prune(program.kernel, accesses=False)
     emitted = emit(lean, program.plan, program.target, lineinfo=config.lineinfo)
     return Built(program, emitted, config, _store(default_root(config)))

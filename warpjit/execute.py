@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpjit import arguments, config
 from warpjit.build import Built, Program
@@ -17,7 +17,9 @@ from warpjit.cuda.launch import PreparedLaunch
 from warpjit.errors import ArgumentError, LaunchError
 from warpjit.isa.target import MAX_GRID
 from warpjit.passes.plan import LaunchPlan
-from warpjit.sim import Report, simulate
+
+if TYPE_CHECKING:
+    from warpjit.sim import Report
 
 
 def checked_grid(name: str, grid: Sequence[Any]) -> tuple[int, int, int]:
@@ -109,6 +111,8 @@ def refuse_cpu() -> None:
 
 def run_in_simulator(program: Program, runtime: Sequence[Any], *, seed: int = 0, numerics: str = "exact") -> Report:
     """Simulate with these runtime arguments: CPU tensors and numbers."""
+    from warpjit.sim import simulate  # noqa: PLC0415  launches do without
+
     parameters = program.plan.parameters
     given = arguments.planned(runtime, program.leaves)
     values = program.evaluate(given.values, given.sizes, given.strides)

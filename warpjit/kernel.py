@@ -1,6 +1,6 @@
 """A kernel and its call: from a Python function and arguments to a result, the stages in order.
 
-`Kernel.program` is the one function that lists the stages. What each does stands in the folder of its name.
+The stages of a program's making are listed by `stages.program_of`, which is loaded when a call needs it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpjit import arguments, config
 from warpjit.bound import Bound
@@ -24,13 +24,10 @@ from warpjit.frontend.captures import unchanged
 from warpjit.frontend.kinds import Specialization, TensorKind
 from warpjit.frontend.signature import Signature
 from warpjit.frontend.specialize import specialize
-from warpjit.frontend.trace import trace
-from warpjit.frontend.tracer import Settings
 from warpjit.isa.target import Target
-from warpjit.passes.plan import plan
-from warpjit.passes.prune import prune
-from warpjit.passes.verify import verify
-from warpjit.sim import Report
+
+if TYPE_CHECKING:
+    from warpjit.sim import Report
 
 DEFAULT_TARGET = "sm_90a"
 VARIANTS = 8
@@ -169,15 +166,15 @@ class Kernel:
             known = self._programs.get((specialization, target), ())
             program = still_true(known)
             if program is None:
-                settings = Settings(target, self.options.contract, self.options.strict, self.options.unverified)
-                traced = trace(self.function_source, self.function, specialization, settings)
-                verify(traced.kernel, target)
-                kernel = prune(traced.kernel)
-                launch = plan(kernel, target.max_shared)
-                leaves = tuple(specialization.leaves())
-                program = Program(kernel, launch, target, leaves, traced.captures, launch.compile())
+                program = self._made(specialization, target)
                 self._programs[specialization, target] = (program, *known)[:VARIANTS]
             return program
+
+    def _made(self, specialization: Specialization, target: Target) -> Program:
+        from warpjit.stages import Settings, program_of  # noqa: PLC0415  defining a kernel does without the tracer
+
+        settings = Settings(target, self.options.contract, self.options.strict, self.options.unverified)
+        return program_of(self.function_source, self.function, specialization, settings)
 
     def built(self, specialization: Specialization, target: Target) -> Built:
         """The program as CUDA C++, and as a cubin when one is asked for."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpjit import T, kernel, warpjit
+from warpjit import T, kernel, stages, warpjit
 from warpjit.cuda import store
 from warpjit.frontend import source
 
@@ -80,7 +80,7 @@ def _refuse(what: str) -> Any:
 
 
 FORBIDDEN = (
-    (kernel, "trace"),
+    (stages, "trace"),
     (kernel, "present_target"),
     (source, "of_function"),
     (store.Store, "get"),

@@ -12,7 +12,7 @@ from call_kernels import M, double, fill, nothing_new, rows, transfer
 from warp_matmul import warp_matmul
 
 import warpjit as package
-from warpjit import ArgumentError, T, kernel, warpjit
+from warpjit import ArgumentError, T, stages, warpjit
 
 
 def test_a_second_call_does_no_work_twice(monkeypatch):
@@ -30,20 +30,20 @@ def test_what_is_forbidden_would_be_seen(monkeypatch):
         T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
         Out[T.cuda.lane_id()] = 1
 
-    with nothing_new(monkeypatch), pytest.raises(AssertionError, match=r"may not use warpjit\.kernel\.trace"):
+    with nothing_new(monkeypatch), pytest.raises(AssertionError, match=r"may not use warpjit\.stages\.trace"):
         once(torch.empty(32, dtype=torch.int32))
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of kernels as they are traced from now on."""
     traced: list[str] = []
-    real = kernel.trace
+    real = stages.trace
 
     def trace(source: Any, *args: Any) -> Any:
         traced.append(source.name)
         return real(source, *args)
 
-    monkeypatch.setattr(kernel, "trace", trace)
+    monkeypatch.setattr(stages, "trace", trace)
     return traced
 
 

@@ -10,7 +10,7 @@ from call_kernels import double, rows, transfer
 from warp_matmul import warp_matmul
 
 import warpjit as package
-from warpjit import ArgumentError, CompileError, T, TargetError, kernel, warpjit
+from warpjit import ArgumentError, CompileError, T, TargetError, kernel, stages, warpjit
 from warpjit import compiled as compiled_module
 from warpjit.cuda import toolchain
 from warpjit.isa.target import ARCHITECTURES, Target
@@ -213,7 +213,7 @@ def test_arguments_may_be_better_than_those_compiled_for(monkeypatch):
     base = torch.arange(420, dtype=torch.float32).view(20, 21)
     free = base[1:8:2, 1:10:2]  # strides of no kind, unaligned
     compiled = package.compile(shifted, free, free, target="sm_90a")
-    monkeypatch.setattr(kernel, "trace", lambda *args: pytest.fail("traced again"))
+    monkeypatch.setattr(stages, "trace", lambda *args: pytest.fail("traced again"))
     for x in (
         free,
         base[:4, :5],

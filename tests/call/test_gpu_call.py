@@ -12,7 +12,7 @@ from call_kernels import double, nothing_new, rows
 from warp_matmul import warp_matmul
 
 import warpjit as package
-from warpjit import ArgumentError, LaunchError, T, kernel, warpjit
+from warpjit import ArgumentError, LaunchError, T, stages, warpjit
 
 pytestmark = pytest.mark.gpu
 
@@ -141,13 +141,13 @@ def test_a_compiled_kernel_is_captured_once_it_was_called() -> None:
 
 def test_threads_share_a_cold_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     added, traced = cold(), []
-    real = kernel.trace
+    real = stages.trace
 
     def trace(*args: Any) -> Any:
         traced.append(1)
         return real(*args)
 
-    monkeypatch.setattr(kernel, "trace", trace)
+    monkeypatch.setattr(stages, "trace", trace)
     gate = threading.Barrier(8)
 
     def work(number: int) -> bool:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from warpjit import ArgumentError, T, kernel, warpjit
+from warpjit import ArgumentError, T, kernel, stages, warpjit
 from warpjit.frontend.admit import admit
 from warpjit.frontend.kinds import (
     NARROW_BYTES,
@@ -138,8 +138,8 @@ def test_fake_tensors_describe_what_they_stand_for():
 
 def test_one_program_for_all_sizes(monkeypatch):
     count = [0]
-    real = kernel.trace
-    monkeypatch.setattr(kernel, "trace", lambda *args: (count.__setitem__(0, count[0] + 1), real(*args))[1])
+    real = stages.trace
+    monkeypatch.setattr(stages, "trace", lambda *args: (count.__setitem__(0, count[0] + 1), real(*args))[1])
     K = T.dynamic("K")
 
     @warpjit

@@ -12,8 +12,8 @@ import torch
 from warp_matmul import warp_matmul
 
 import warpjit as package
-from warpjit import CompileError, T, build, config, warpjit
-from warpjit.cuda import disassemble, store, toolchain
+from warpjit import CompileError, T, config, warpjit
+from warpjit.cuda import codegen, disassemble, store, toolchain
 
 pytestmark = pytest.mark.nvcc
 
@@ -165,14 +165,14 @@ def test_strict_refuses_local_memory() -> None:
 
 @pytest.mark.parametrize("method", ["cubin", "ptx"])
 def test_a_refusal_of_the_compiler_is_shown_at_the_users_line(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = build.emit
+    real = codegen.emit
 
     def broken(*args: Any, **how: Any) -> Any:
         emitted = real(*args, **how)
         object.__setattr__(emitted, "text", emitted.text.replace(" * ", " ** not_a_name * "))
         return emitted
 
-    monkeypatch.setattr(build, "emit", broken)
+    monkeypatch.setattr(codegen, "emit", broken)
     wrong = kernel(7)
     with pytest.raises(CompileError) as caught:
         getattr(wrong, method)(target="sm_80")
@@ -182,12 +182,12 @@ def test_a_refusal_of_the_compiler_is_shown_at_the_users_line(method: str, monke
     assert finding.loc.innermost.text.strip() == "Out[T.cuda.lane_id()] = x * y + step"
     assert "not_a_name" in finding.notes[0].message
     assert f'{HERE}", line {finding.loc.line}, in kernel.<locals>.stepped' in str(caught.value)
-    monkeypatch.setattr(build, "emit", real)
+    monkeypatch.setattr(codegen, "emit", real)
     assert kernel(7).cubin(target="sm_80")[:4] == b"\x7fELF"
 
 
 def test_a_refusal_of_the_assembler_is_shown_at_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = build.emit
+    real = codegen.emit
 
     def broken(*args: Any, **how: Any) -> Any:
         emitted = real(*args, **how)
@@ -196,7 +196,7 @@ def test_a_refusal_of_the_assembler_is_shown_at_the_users_line(monkeypatch: pyte
         )
         return emitted
 
-    monkeypatch.setattr(build, "emit", broken)
+    monkeypatch.setattr(codegen, "emit", broken)
     wrong = warpjit(warp_matmul.function)
     with pytest.raises(CompileError) as caught:
         wrong.cubin(target="sm_80")

@@ -185,7 +185,7 @@ MISTAKES = {
     "empty text": (("isa", "show", ""), "there is no instruction ''"),
     "other case": (("isa", "show", "MMA.SYNC"), "there is no instruction 'MMA'; did you mean mma"),
     "target": (("isa", "list", "--target", "sm90"), 'expected a target of the form "sm_90a"'),
-    "type": (("isa", "list", "--dtype", "f17"), "expected a data type such as bf16 or bfloat16"),
+    "type": (("isa", "list", "--dtype", "f17"), "expected a data type such as bf16"),
     "option": (("isa", "list", "--jsn"), "unrecognized arguments: --jsn"),
 }
 

@@ -174,7 +174,7 @@ REFUSED = {
     ),
     "row": (lambda: isa.giver(LOAD, "src", 4, 0), "expected matrix in 0 to 3, row in 0 to 7 but got 4, 0"),
     "giving lane": (lambda: isa.given(LOAD, "src", -1), "expected a lane in 0 to 31 but got -1"),
-    "type": (lambda: isa.listed(dtype="f17"), "expected a data type such as bf16 or bfloat16 but got 'f17'"),
+    "type": (lambda: isa.listed(dtype="f17"), "expected a data type such as bf16 but got 'f17'"),
 }
 
 

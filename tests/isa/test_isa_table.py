@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
@@ -10,18 +12,38 @@ from warpjit.errors import InstructionError
 from warpjit.isa.needs import EVERYWHERE, only, since
 from warpjit.isa.row import Asm, Kind, Operand, Row
 from warpjit.isa.scalar import ARITHMETIC
-from warpjit.isa.table import ROWS, collect, lookup, rows
+from warpjit.isa.table import FILES, _name, collect, family, lookup, rows
 from warpjit.isa.target import Target
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
 def test_every_row_is_found_by_its_text() -> None:
-    assert len(rows()) == len(ROWS) > 600
+    assert len(rows()) > 600
     for row in rows():
         assert lookup(row.text) is row
         assert row.section, row
         assert row.needs.text
+
+
+def test_a_name_that_files_declare_stands_in_no_other() -> None:
+    homes: dict[str, set[str]] = {}
+    for file in FILES:
+        for row in family(file).values():
+            homes.setdefault(_name(row), set()).add(file)
+    declared = {name for names in FILES.values() for name in names}
+    assert {name: homes[name] for name in declared} == {
+        name: {file for file, names in FILES.items() if name in names} for name in declared
+    }
+
+
+def test_a_text_loads_the_family_that_it_is_of() -> None:
+    check = (
+        "import sys; from warpjit.isa.table import lookup; "
+        f"lookup({MMA!r}); print(sorted(name for name in sys.modules if name.startswith('warpjit.isa.mma')))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['warpjit.isa.mma_floats', 'warpjit.isa.mma_shapes']"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DTYPES, DType, tf32, uint1
-from warpjit.isa import memory, scalar, table
+from warpjit.isa import table
 from warpjit.isa.fragments import LANES
 from warpjit.isa.operands import fragment_operand
 from warpjit.isa.row import Kind, Operand, Row
@@ -168,7 +168,7 @@ def listed(target: Target | str | None = None, dtype: DType | str | None = None)
 @lru_cache(maxsize=1)
 def _written() -> tuple[Row, ...]:
     """All rows but those that operators, subscripts and names of the language stand for."""
-    implied = {row.text for row in (*scalar.ROWS, *memory.ROWS)}
+    implied = table.family("scalar") | table.family("memory")
     return tuple(row for row in table.rows() if row.text not in implied)
 
 

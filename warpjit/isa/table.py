@@ -3,43 +3,41 @@
 Modifiers may stand in any order; the manual's order is what the row's text has. A text that names no row raises
 InstructionError, which says what is wrong with it: an unknown instruction, a modifier that is not legal at that
 point (with the legal ones), modifiers that are missing, or a combination that does not exist (with the nearest rows).
+
+The files of rows are imported when a text asks for them: most programs use few families of some thousand rows.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from importlib import import_module
 
 from warpjit.errors import InstructionError
-from warpjit.isa import (
-    async_copy,
-    atomics,
-    barriers,
-    matrix_move,
-    matrix_move_bytes,
-    memory,
-    mma_double,
-    mma_floats,
-    mma_fp8,
-    mma_integers,
-    mma_scaled,
-    mma_sparse,
-    scalar,
-    scalar_math,
-    scalar_words,
-    warp,
-    wide_memory,
-)
 from warpjit.isa.row import Row
 
-_FILES = (
-    *(scalar, scalar_math, scalar_words, memory, wide_memory, atomics, warp, matrix_move, matrix_move_bytes),
-    *(mma_floats, mma_double, mma_fp8, mma_integers, mma_sparse, mma_scaled),
-    *(async_copy, barriers),
-)
-_SHOWN = 4
+FILES: dict[str, tuple[str, ...]] = {
+    "scalar": (),
+    "scalar_math": (),
+    "scalar_words": (),
+    "memory": (),
+    "wide_memory": (),
+    "atomics": ("atom", "red"),
+    "warp": ("shfl", "vote", "match", "redux", "activemask"),
+    "matrix_move": ("ldmatrix", "stmatrix", "movmatrix"),
+    "matrix_move_bytes": ("ldmatrix", "stmatrix"),
+    "mma_floats": ("mma",),
+    "mma_double": ("mma",),
+    "mma_fp8": ("mma",),
+    "mma_integers": ("mma",),
+    "mma_sparse": ("mma.sp", "mma.sp::ordered_metadata"),
+    "mma_scaled": ("mma", "mma.sp::ordered_metadata"),
+    "async_copy": ("cp",),
+    "barriers": ("bar", "barrier", "membar", "fence", "mbarrier", "mbarrier_wait", "elect"),
+}
+"""The files of rows, in the order of `rows`, and the names of instructions that stand in no file without them."""
 
 
 def collect(rows: Iterable[Row]) -> dict[str, Row]:
@@ -52,23 +50,28 @@ def collect(rows: Iterable[Row]) -> dict[str, Row]:
     return found
 
 
-ROWS: dict[str, Row] = collect(row for file in _FILES for row in file.ROWS)
-"""Every row by its text."""
+@cache
+def family(file: str) -> dict[str, Row]:
+    """The rows of one of `FILES` by text."""
+    return collect(import_module(f"warpjit.isa.{file}").ROWS)
 
 
+@cache
 def rows() -> tuple[Row, ...]:
     """Every row, family by family."""
-    return tuple(ROWS.values())
+    return tuple(collect(row for file in FILES for row in family(file).values()).values())
 
 
 @lru_cache(maxsize=4096)
 def lookup(text: str) -> Row:
     """The row of a full instruction text, modifiers in any order. Raises InstructionError."""
-    exact = ROWS.get(text)
-    if exact is not None:
-        return exact
-    name, modifiers = _split(text.strip().removesuffix(";"))
-    same_name = [row for row in ROWS.values() if _name(row) == name]
+    wanted = text.strip().removesuffix(";")
+    name, modifiers = _split(wanted)
+    for file in _files_of(name):
+        exact = family(file).get(wanted)
+        if exact is not None:
+            return exact
+    same_name = [row for file in _files_of(name) for row in family(file).values() if _name(row) == name]
     if not same_name:
         raise InstructionError(_unknown_name(name))
     found = [row for row in same_name if _in_some_order(row, modifiers)]
@@ -76,6 +79,15 @@ def lookup(text: str) -> Row:
         return found[0]
     raise InstructionError(_refusal(text, name, modifiers, same_name))
 
+
+def _files_of(name: str) -> Iterator[str]:
+    """Where rows of this name may stand."""
+    declared = any(name in names for names in FILES.values())
+    return (file for file, names in FILES.items() if name in names or not declared)
+
+
+_SHOWN = 4
+"""Nearest rows that a refusal names."""
 
 _OF_NAMES = ("sp", "sp::ordered_metadata")
 """Modifiers that are as good as another name: sparse products have operands and shapes of their own."""
@@ -116,7 +128,7 @@ def _of_operands(modifiers: list[str]) -> list[str]:
 
 
 def _unknown_name(name: str) -> str:
-    names = sorted({_name(row) for row in ROWS.values()})
+    names = sorted({_name(row) for row in rows()})
     near = difflib.get_close_matches(name.lower(), names, n=3)
     return f"there is no instruction {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else "")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from warpjit.isa.row import Row
-from warpjit.isa.table import lookup
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from warpjit.isa.row import Row
 
 
 class PtxNames:
@@ -14,6 +16,8 @@ class PtxNames:
     """
 
     def __getitem__(self, text: str) -> Row:
+        from warpjit.isa.table import lookup  # noqa: PLC0415  names of the language do without
+
         return lookup(text)
 
     def __repr__(self) -> str:
