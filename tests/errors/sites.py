@@ -8,10 +8,12 @@ function that it stands in and the call's text, which stay what they are when li
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
 import itertools
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
@@ -23,7 +25,8 @@ from warpjit.frontend.addresses import NeedsStatic
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "warpjit"
 RECORDED: tuple[type, ...] = (WarpjitError, Finding, NeedsStatic)
-NOTING = ("findings.add", "findings.add_warps")
+NOTING = ("add", "add_warps")
+"""Methods of the simulator's `findings`."""
 FAMILY_METHODS = ("at", "collect")
 
 Position = tuple[int, int, int, int]
@@ -52,26 +55,33 @@ class Names:
     def hold(self, call: ast.Call) -> bool:
         function = call.func
         if isinstance(function, ast.Name):
-            return function.id in self.classes | self.makers
+            return function.id in self.classes or function.id in self.makers
         if not isinstance(function, ast.Attribute):
             return False
         owner = function.value
         if function.attr in FAMILY_METHODS:
             return isinstance(owner, ast.Name) and owner.id in self.classes
-        return function.attr in self.classes | self.makers or ast.unparse(function).endswith(NOTING)
+        if function.attr in NOTING:
+            return ast.unparse(owner).endswith("findings")
+        return function.attr in self.classes or function.attr in self.makers
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """The package's files."""
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 @functools.cache
 def trees() -> dict[str, ast.Module]:
-    """The package's files."""
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {file: ast.parse(text) for file, text in texts().items()}
 
 
 @functools.cache
 def names() -> Names:
     """The classes of the family, and the functions whose annotation says that they make, or raise, one of it."""
-    nodes = [node for tree in trees().values() for node in ast.walk(tree)]
+    outer = [node for tree in trees().values() for node in tree.body]
+    nodes = outer + [node for each in outer if isinstance(each, ast.ClassDef) for node in each.body]
     bases = {node.name: {ast.unparse(base) for base in node.bases} for node in nodes if isinstance(node, ast.ClassDef)}
     classes = {each.__name__ for each in RECORDED}
     while more := {name for name, of in bases.items() if of & classes} - classes:
@@ -85,21 +95,31 @@ def names() -> Names:
     return Names(frozenset(classes), frozenset(makers - {"__call__", "error", *FAMILY_METHODS}))
 
 
-def _calls(file: str, node: ast.AST, function: str) -> Iterator[tuple[Position, Site]]:
+def _calls(file: str, node: ast.AST, function: str, lines: Sequence[int]) -> Iterator[tuple[Position, Site]]:
+    """The sites inside a node; `lines`, in order, are those on which one can stand: most of a file is left out."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.expr):
+            following = bisect.bisect_left(lines, child.lineno)
+            if following == len(lines) or lines[following] > (child.end_lineno or 0):
+                continue
         inner = function
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
             inner = f"{function}.{child.name}".lstrip(".")
         if isinstance(child, ast.Call) and names().hold(child):
             where = (child.lineno, child.end_lineno or 0, child.col_offset, child.end_col_offset or 0)
             yield where, Site(file, function or "the module", ast.unparse(child)[:110], child.lineno)
-        yield from _calls(file, child, inner)
+        yield from _calls(file, child, inner, lines)
 
 
 @functools.cache
 def sites() -> dict[tuple[str, Position], Site]:
     """Every site of the package, by its place."""
-    return {(file, where): site for file, tree in trees().items() for where, site in _calls(file, tree, "")}
+    named = re.compile(rf"\b({'|'.join(sorted(names().classes | names().makers | set(NOTING)))})\b")
+    found = {}
+    for file, text in texts().items():
+        lines = [number for number, line in enumerate(text.splitlines(), 1) if named.search(line)]
+        found |= {(file, where): site for where, site in _calls(file, trees()[file], "", lines)}
+    return found
 
 
 @functools.cache

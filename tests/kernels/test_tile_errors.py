@@ -323,7 +323,7 @@ def test_view_layout_traps():
 
     assert [message for message, _ in refused(kernel)] == [
         "view(4, 8, 4): TileLayout(S[(4, 8) : (8, 1)]) places 32 elements, but the shape has 128",
-        "TileLayout(S[(4, 8, 4) : (1, 8 @ laneid, 1 @ laneid)]): laneid goes up to 59, but its largest value is 31",
+        "TileLayout(S[(4, 8, 4) : (1, 8 @ laneid, 1 @ laneid)]): laneid: expected at most 31 but got 59",
         "view(layout=TileLayout(S[(4, 8, 4) : (1, 4 @ laneid, 1 @ laneid)] + 100)) of registers reaches register 103, "
         "but there are 4",
     ]

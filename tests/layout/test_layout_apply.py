@@ -55,15 +55,15 @@ def test_sizes_and_spans() -> None:
 @pytest.mark.parametrize(
     ("coords", "shape", "sentence"),
     [
-        ((32,), None, "coordinate 32 of dim 0 is outside of 0 to 31"),
-        ((-1,), None, "coordinate -1 of dim 0 is outside of 0 to 31"),
-        ((7, 4), None, "coordinate 4 of dim 1 is outside of 0 to 3"),
-        ((2, 0), (2, 16), "coordinate 2 of dim 0 is outside of 0 to 1"),
-        ((np.int64(40),), None, "coordinate 40 of dim 0 is outside of 0 to 31"),
-        ((1.0,), None, "coordinate 1.0 of dim 0 is not an int"),
-        ((1, 2, 3), None, "expected 1 (linear) or 2 (iters) coordinates, but got 3"),
-        ((1,), (2, 16), "expected 2 for shape (2, 16) coordinates, but got 1"),
-        ((1, 2), (2, 8), "shape (2, 8) has 16 elements, but the layout has 32"),
+        ((32,), None, "coordinate of dim 0: expected 0 to 31 but got 32"),
+        ((-1,), None, "coordinate of dim 0: expected 0 to 31 but got -1"),
+        ((7, 4), None, "coordinate of dim 1: expected 0 to 3 but got 4"),
+        ((2, 0), (2, 16), "coordinate of dim 0: expected 0 to 1 but got 2"),
+        ((np.int64(40),), None, "coordinate of dim 0: expected 0 to 31 but got 40"),
+        ((1.0,), None, "coordinate of dim 0: expected an int but got 1.0"),
+        ((1, 2, 3), None, "expected 2 coordinates (one for each iter), or 1 (the linear index), but got 3"),
+        ((1,), (2, 16), "expected 2 coordinates for shape (2, 16) but got 1"),
+        ((1, 2), (2, 8), "shape: expected one of 32 elements but got (2, 8), which has 16"),
     ],
 )
 def test_coordinates_must_lie_in_the_shape(coords: Any, shape: Any, sentence: str) -> None:
@@ -175,7 +175,7 @@ def test_no_work_is_spent_on_what_is_trivial(layout: Layout, coords: Any, shape:
 
 
 def test_static_coordinates_beside_expressions_are_checked() -> None:
-    with pytest.raises(LayoutError, match="coordinate 6 of dim 1 is outside of 0 to 5"):
+    with pytest.raises(LayoutError, match="coordinate of dim 1: expected 0 to 5 but got 6"):
         TileLayout(S[8, 6]).apply(Expr("i", 0), 6)
 
 

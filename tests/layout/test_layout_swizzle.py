@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from warpjit.errors import LayoutError
 from warpjit.layout import ComposeLayout, S, SwizzleMode, TileLayout, mma_atom_layout, mma_atom_shape, mma_shared_layout
 
 
@@ -128,52 +126,6 @@ def test_modes() -> None:
     assert [SwizzleMode.NONE, SwizzleMode.B32, SwizzleMode.B64, SwizzleMode.B128] == [SwizzleMode(k) for k in range(4)]
     assert [SwizzleMode.B32, SwizzleMode.B64, SwizzleMode.B128] == [SwizzleMode(n) for n in (32, 64, 128)]
     assert [16, 32, 64, 128] == [mode.row_bytes for mode in SwizzleMode]
-
-
-MISTAKES: list[tuple[Callable[[], object], str]] = [
-    (lambda: ComposeLayout(0, 3, 2, TileLayout(S[8])), "swizzle: atom_len 2 is less than swizzle_len 3"),
-    (lambda: ComposeLayout(-1, 3, 3, TileLayout(S[8])), "swizzle: per_element -1 is negative"),
-    (lambda: ComposeLayout(0, 1.5, 3, TileLayout(S[8])), "swizzle: swizzle_len 1.5 is not an int"),
-    (lambda: ComposeLayout(0, 1, 1, S[8]), "ComposeLayout swizzles a TileLayout, but got S[8 : 1]"),
-    (
-        lambda: mma_shared_layout("float16", 3, (64, 32)),
-        "mma_shared_layout: shape (64, 32) has 32 columns, fewer than the 64 of the 8 x 64 atom "
-        "(128-byte swizzle of 16-bit elements)",
-    ),
-    (
-        lambda: mma_shared_layout(8, 1, (2, 4, 32)),
-        "mma_shared_layout: shape (2, 4, 32) has 4 rows, fewer than the 8 of the 8 x 32 atom "
-        "(32-byte swizzle of 8-bit elements)",
-    ),
-    (
-        lambda: mma_shared_layout("float16", 2, (8, 80)),
-        "mma_shared_layout: shape (8, 80) has 80 columns, not a multiple of the 32 of the 8 x 32 atom "
-        "(64-byte swizzle of 16-bit elements)",
-    ),
-    (lambda: mma_shared_layout(16, 1, (64,)), "mma_shared_layout: shape (64,) has no rows and columns"),
-    (lambda: mma_shared_layout(16, 1, (0, 64)), "mma_shared_layout: shape (0, 64): dim 0: 0 is not positive"),
-    (
-        lambda: mma_shared_layout(16, 5, (8, 64)),
-        "5 is not a swizzle mode: expected a SwizzleMode, 0 to 3, or 32, 64, 128 bytes",
-    ),
-    (
-        lambda: mma_atom_shape(16, "128B"),
-        "'128B' is not a swizzle mode: expected a SwizzleMode, 0 to 3, or 32, 64, 128 bytes",
-    ),
-    (lambda: mma_atom_shape("half", 1), "dtype 'half' is not a known element type"),
-    (
-        lambda: mma_atom_shape("float6_e2m3fn", 1),
-        "dtype 'float6_e2m3fn': elements of 6 bits do not fill 16-byte units",
-    ),
-    (lambda: mma_atom_shape(None, 1), "dtype None is not an int"),
-]
-
-
-@pytest.mark.parametrize(("mistake", "sentence"), MISTAKES, ids=[sentence for _, sentence in MISTAKES])
-def test_mistakes(mistake: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(LayoutError) as caught:
-        mistake()
-    assert sentence == str(caught.value)
 
 
 def test_layouts_import_without_torch() -> None:

@@ -182,10 +182,13 @@ def test_the_tints_of_a_hue_differ_in_grey():
 # ---- refusals ----------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "shape": (lambda: FRAGMENT.draw((64, 32)), "shape (64, 32) has 2048 elements, but the layout has 4096"),
+    "shape": (lambda: FRAGMENT.draw((64, 32)), "shape: expected one of 4096 elements but got (64, 32), which has 2048"),
     "colour": (lambda: FRAGMENT.draw(color="bank"), "expected color 'lane' or 'register' but got 'bank'"),
     "bank": (lambda: TileLayout(S[8, 8]).draw(color="lane"), "expected color 'bank' but got 'lane'"),
-    "type": (lambda: FRAGMENT.draw(dtype="float17x"), "dtype 'float17x' is not a known element type"),
+    "type": (
+        lambda: FRAGMENT.draw(dtype="float17x"),
+        "dtype: expected a type, its name or a number of bits but got 'float17x'",
+    ),
     "size": (lambda: TileLayout(S[256, 256]).draw(), "expected at most 16384 elements but got shape (256, 256)"),
     "operand": (lambda: isa.lookup(HALVES).draw("E"), "has no operand 'E'"),
     "scalar": (lambda: isa.lookup("cp.async.wait_group").draw("n"), "of kind immediate: there is nothing to draw"),

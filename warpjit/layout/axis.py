@@ -48,7 +48,7 @@ class Axis:
         return found
 
     def __rmatmul__(self, value: int) -> AxisSum:
-        return AxisSum(((self, as_int(value, f"{value!r} @ {self.name}: the value")),))
+        return AxisSum(((self, as_int(value, f"value @ {self.name}")),))
 
     def __repr__(self) -> str:
         return self.name
@@ -90,26 +90,26 @@ def term_text(value: int, axis: Axis) -> str:
 
 
 def as_int(value: object, what: str) -> int:
-    """`value` as a plain int; anything with `__index__` but bool will do. Else LayoutError: `what` is not an int."""
+    """`value` as a plain int; anything with `__index__` but bool will do. Else LayoutError, which `what` begins."""
     if type(value) is int:
         return value
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise LayoutError(f"{what} is not an int")
+        raise LayoutError(f"{what}: expected an int but got {value!r}")
     return int(value.__index__())
 
 
 def as_count(value: object, what: str) -> int:
     """`value` as an int of at least 1; `what` begins the LayoutError's sentence."""
-    count = as_int(value, f"{what} {value!r}")
+    count = as_int(value, what)
     if count < 1:
-        raise LayoutError(f"{what} {count} is not positive")
+        raise LayoutError(f"{what}: expected at least 1 but got {count}")
     return count
 
 
 def _unknown_axis(name: object) -> str:
     close = difflib.get_close_matches(str(name), AXES, n=1)
     hint = f'; did you mean "{close[0]}"?' if close else ""
-    return f"{name!r} is not an axis; the axes are {', '.join(AXES)}{hint}"
+    return f"expected an axis but got {name!r}; the axes are {', '.join(AXES)}{hint}"
 
 
 m = Axis("m", "memory")

@@ -45,7 +45,7 @@ class ComposeLayout:
 
     def __post_init__(self) -> None:
         if not isinstance(self.tile_layout, TileLayout):
-            raise LayoutError(f"ComposeLayout swizzles a TileLayout, but got {self.tile_layout!r}")
+            raise LayoutError(f"ComposeLayout: tile_layout: expected a TileLayout but got {self.tile_layout!r}")
         Swizzle(self.per_element, self.swizzle_len, self.atom_len, self.swizzle_inner)
 
     def __repr__(self) -> str:
@@ -192,7 +192,9 @@ class ComposeLayout:
         """See `TileLayout.compose`; LayoutError where two swizzles would follow one another."""
         tile = self.tile_layout.compose(inner)
         if isinstance(tile, ComposeLayout):
-            raise LayoutError(f"{self}: compose: two swizzles do not make one: {inner}")
+            raise LayoutError(
+                f"{self}: compose: expected a layout without a swizzle but got {inner}: two do not make one"
+            )
         return self._over(tile)
 
     def inverse(self, axes: Iterable[Axis | str] | Mapping[Axis | str, int]) -> Layout:
@@ -244,10 +246,14 @@ class ComposeLayout:
         if Axis.get(axis) is not m:
             return 0
         if n & (n - 1):
-            raise LayoutError(f"{self}: {what}: {n} is not a power of two")
+            raise LayoutError(f"{self}: {what}: n: expected a power of two but got {n}")
         bits = n.bit_length() - 1
         if what == "pack" and bits > self.per_element:
-            raise LayoutError(f"{self}: pack: the swizzle keeps {1 << self.per_element} elements together, not {n}")
+            raise LayoutError(
+                f"{self}: pack: n: expected at most {1 << self.per_element}, the elements that the swizzle keeps "
+                f"together, "
+                f"but got {n}"
+            )
         return bits
 
 

@@ -26,9 +26,9 @@ ElementType: TypeAlias = int | str | _HasBits
 
 def element_bits(dtype: ElementType) -> int:
     """The bits of an element: a power of two up to 128 (LayoutError)."""
-    bits = _named_bits(dtype) if isinstance(dtype, str) else as_int(getattr(dtype, "bits", dtype), f"dtype {dtype!r}")
+    bits = _named_bits(dtype) if isinstance(dtype, str) else as_int(getattr(dtype, "bits", dtype), "dtype")
     if bits < 1 or bits > UNIT_BITS or bits & (bits - 1):
-        raise LayoutError(f"dtype {dtype!r}: elements of {bits} bits do not fill 16-byte units")
+        raise LayoutError(f"dtype: expected a type of 1, 2, 4, … or {UNIT_BITS} bits but got {dtype!r}, of {bits} bits")
     return bits
 
 
@@ -37,6 +37,6 @@ def _named_bits(name: str) -> int:
         return 8
     match = re.match(r"(?:u?int|b?float|tf)(\d+)(?:_\w+)?$", name)
     if match is None:
-        raise LayoutError(f"dtype {name!r} is not a known element type")
+        raise LayoutError(f"dtype: expected a type, its name or a number of bits but got {name!r}")
     # tf32 is stored in 32 bits, and every other name says its width.
     return int(match.group(1))

@@ -31,12 +31,10 @@ class Iter:
             if self.extent > 0 and self.stride >= 0:
                 return
         object.__setattr__(self, "axis", Axis.get(self.axis))
-        object.__setattr__(self, "extent", as_int(self.extent, f"{self!r}: the extent {self.extent!r}"))
-        object.__setattr__(self, "stride", as_int(self.stride, f"{self!r}: the stride {self.stride!r}"))
-        if self.extent < 1:
-            raise LayoutError(f"{self!r}: the extent {self.extent} is not positive")
+        object.__setattr__(self, "extent", as_count(self.extent, f"{self!r}: extent"))
+        object.__setattr__(self, "stride", as_int(self.stride, f"{self!r}: stride"))
         if self.stride < 0:
-            raise LayoutError(f"{self!r}: the stride {self.stride} is negative")
+            raise LayoutError(f"{self!r}: stride: expected 0 or more but got {self.stride}")
 
     @property
     def last(self) -> int:
@@ -57,7 +55,7 @@ def as_shape(shape: Sequence[int] | int, what: str) -> Shape:
     sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     for dim, size in enumerate(sizes):
         if type(size) is not int or size < 1:
-            as_count(size, f"{what} {sizes}: dim {dim}:")
+            as_count(size, f"{what} {sizes}: dim {dim}")
     return tuple(int(size) for size in sizes)
 
 

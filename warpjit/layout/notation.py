@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpjit.errors import LayoutError
-from warpjit.layout.axis import Axis, AxisSum, as_int, as_terms, m
+from warpjit.layout.axis import Axis, AxisSum, as_count, as_int, as_terms, m
 from warpjit.layout.iters import Iter, Iters, iters_text
 
 
@@ -74,9 +74,9 @@ class _Reader:
             extents = self._extents(self.key)
             return row_major(extents)
         if self.key.step is not None:
-            raise self._error("write extents : strides, with one colon")
+            raise self._error("expected extents : strides, with one colon")
         if self.key.start is None or self.key.stop is None:
-            raise self._error("extents and strides stand on both sides of the colon; leave the colon out for row-major")
+            raise self._error("expected extents and strides around the colon; leave the colon out for row-major")
         extents = self._extents(self.key.start)
         strides = (self.key.stop,) if _is_one_stride(self.key) else _items(self.key.stop)
         self._check_lengths(extents, strides)
@@ -85,34 +85,29 @@ class _Reader:
     def _extents(self, written: object) -> tuple[int, ...]:
         items = _items(written)
         if any(isinstance(item, slice) for item in items):
-            raise self._error("write all extents before the colon and all strides after it, as in S[(8, 4) : (4, 1)]")
+            raise self._error(
+                "expected all extents before the colon and all strides after it, as in S[(8, 4) : (4, 1)]"
+            )
         extents = []
         for position, item in enumerate(items):
             # The tables write hundreds of layouts: words for an error are made only where there is one.
-            extent = (
-                item if type(item) is int else as_int(item, f"{self._text()}: extent {item!r} (position {position})")
-            )
-            if extent < 1:
-                raise self._error(f"extent {extent} (position {position}) is not positive")
-            extents.append(extent)
+            if type(item) is int and item > 0:
+                extents.append(item)
+            else:
+                extents.append(as_count(item, f"{self._text()}: extent at position {position}"))
         return tuple(extents)
 
     def _check_lengths(self, extents: tuple[int, ...], strides: tuple[object, ...]) -> None:
-        if len(extents) == len(strides):
-            return
-        position = min(len(extents), len(strides))
-        counts = f"expected as many extents as strides, but got {len(extents)} and {len(strides)}"
-        if len(extents) > len(strides):
-            raise self._error(f"extent {extents[position]} (position {position}) has no stride; {counts}")
-        raise self._error(f"stride {strides[position]!r} (position {position}) has no extent; {counts}")
+        if len(extents) != len(strides):
+            raise self._error(f"expected as many extents as strides but got {len(extents)} and {len(strides)}")
 
     def _iter(self, position: int, extent: int, stride: object) -> Iter:
-        value, axis = self._stride(position, extent, stride)
+        value, axis = self._stride(position, stride)
         if value < 0:
-            raise self._error(f"stride {value} of extent {extent} (position {position}) is negative")
+            raise self._error(f"stride at position {position}: expected 0 or more but got {value}")
         return Iter(extent, value, axis)
 
-    def _stride(self, position: int, extent: int, stride: object) -> tuple[int, Axis]:
+    def _stride(self, position: int, stride: object) -> tuple[int, Axis]:
         if type(stride) is int:
             return stride, m
         if isinstance(stride, AxisSum) and len(stride.terms) == 1:
@@ -120,10 +115,10 @@ class _Reader:
             return value, axis
         if isinstance(stride, (str, Axis)):
             return 1, self._axis(stride)
-        where = f"of extent {extent} (position {position})"
+        what = f"{self._text()}: stride at position {position}"
         if isinstance(stride, tuple) and len(stride) == 2 and isinstance(stride[1], (str, Axis)):
-            return as_int(stride[0], f"{self._text()}: stride {stride[0]!r} {where}"), self._axis(stride[1])
-        return as_int(stride, f"{self._text()}: stride {stride!r} {where}"), m
+            return as_int(stride[0], what), self._axis(stride[1])
+        return as_int(stride, what), m
 
     def _axis(self, axis: str | Axis) -> Axis:
         try:

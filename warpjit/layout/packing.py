@@ -25,7 +25,7 @@ def divided(iters: Iters, n: int, axis: Axis) -> Iters:
     """The iters with strides on `axis` counted in units of n elements (LayoutError where one is no multiple)."""
     for it in iters:
         if it.axis is axis and it.stride % n:
-            raise LayoutError(f"the stride {it.stride} of extent {it.extent} on {axis} is not a multiple of {n}")
+            raise LayoutError(f"stride of extent {it.extent} on {axis}: expected a multiple of {n} but got {it.stride}")
     return tuple(Iter(it.extent, it.stride // n, axis) if it.axis is axis else it for it in iters)
 
 
@@ -33,7 +33,7 @@ def divided_offset(terms: tuple[tuple[Axis, int], ...], n: int, axis: Axis) -> t
     """The offset with its value on `axis` counted in units of n elements (LayoutError where it is no multiple)."""
     for name, value in terms:
         if name is axis and value % n:
-            raise LayoutError(f"the offset {value} on {axis} is not a multiple of {n}")
+            raise LayoutError(f"offset on {axis}: expected a multiple of {n} but got {value}")
     return tuple((name, value // n if name is axis else value) for name, value in terms)
 
 

@@ -50,7 +50,7 @@ def _gaps(threads: Sequence[Axis]) -> list[str]:
 
 def _outside(axes: Sequence[Axis], last: Callable[[Axis], int]) -> list[str]:
     return [
-        f"{axis.name} goes up to {last(axis)}, but its largest value is {axis.extent - 1}"
+        f"{axis.name}: expected at most {axis.extent - 1} but got {last(axis)}"
         for axis in axes
         if axis.extent is not None and last(axis) >= axis.extent
     ]

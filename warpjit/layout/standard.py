@@ -57,17 +57,16 @@ def mma_shared_layout(dtype: ElementType, mode: SwizzleMode | int, shape: Sequen
     """
     sizes = as_shape(shape, "mma_shared_layout: shape")
     if len(sizes) < 2:
-        raise LayoutError(f"mma_shared_layout: shape {sizes} has no rows and columns")
+        raise LayoutError(f"mma_shared_layout: shape: expected rows and columns but got {sizes}")
     kind = swizzle_mode(mode)
     rows, columns = mma_atom_shape(dtype, kind)
     if kind is SwizzleMode.NONE:
         return TileLayout(S[sizes]) if sizes[-1] % columns else _stacked(sizes, columns)
     for name, size, part in (("rows", sizes[-2], rows), ("columns", sizes[-1], columns)):
         if size % part:
-            problem = "fewer than" if size < part else "not a multiple of"
             raise LayoutError(
-                f"mma_shared_layout: shape {sizes} has {size} {name}, {problem} the {part} of the {rows} x {columns} "
-                f"atom ({kind.row_bytes}-byte swizzle of {element_bits(dtype)}-bit elements)"
+                f"mma_shared_layout: shape: expected a multiple of {part} {name} but got {sizes}: the atom of a "
+                f"{kind.row_bytes}-byte swizzle is {rows} x {columns} elements of {element_bits(dtype)} bits"
             )
     return _swizzled(_stacked(sizes, columns), dtype, kind)
 
@@ -79,7 +78,7 @@ def swizzle_mode(mode: SwizzleMode | int) -> SwizzleMode:
             return SwizzleMode(mode)
     except ValueError:
         pass
-    raise LayoutError(f"{mode!r} is not a swizzle mode: expected a SwizzleMode, 0 to 3, or 32, 64, 128 bytes")
+    raise LayoutError(f"mode: expected a SwizzleMode, 0 to 3, or 32, 64 or 128 (bytes) but got {mode!r}")
 
 
 def _stacked(sizes: Shape, columns: int) -> TileLayout:

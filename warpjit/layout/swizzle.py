@@ -28,10 +28,10 @@ class Swizzle:
     def __post_init__(self) -> None:
         named = {"per_element": self.keep, "swizzle_len": self.bits, "atom_len": self.shift}
         for name, value in named.items():
-            if as_int(value, f"swizzle: {name} {value!r}") < 0:
-                raise LayoutError(f"swizzle: {name} {value} is negative")
+            if as_int(value, f"swizzle: {name}") < 0:
+                raise LayoutError(f"swizzle: {name}: expected 0 or more but got {value}")
         if self.shift < self.bits:
-            raise LayoutError(f"swizzle: atom_len {self.shift} is less than swizzle_len {self.bits}")
+            raise LayoutError(f"swizzle: atom_len: expected at least swizzle_len, {self.bits}, but got {self.shift}")
 
     @property
     def period(self) -> int:

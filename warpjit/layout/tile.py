@@ -53,7 +53,7 @@ class TileLayout:
 
     def __init__(self, spec: Spec) -> None:
         if not isinstance(spec, Spec):
-            raise LayoutError(f"TileLayout takes the notation S[...], R[...] and offsets, but got {spec!r}")
+            raise LayoutError(f"TileLayout: expected the notation, S[...] + R[...] + offset, but got {spec!r}")
         self._set(spec.shard, spec.replica, spec.offset)
 
     @classmethod
@@ -61,9 +61,7 @@ class TileLayout:
         cls, shard: Iterable[Iter] = (), replica: Iterable[Iter] = (), offset: Mapping[Axis | str, int] | None = None
     ) -> TileLayout:
         """A layout from its parts."""
-        terms = tuple(
-            (Axis.get(axis), as_int(value, f"offset {value!r} @ {axis}")) for axis, value in (offset or {}).items()
-        )
+        terms = tuple((Axis.get(axis), as_int(value, f"offset on {axis}")) for axis, value in (offset or {}).items())
         return cls._of(tuple(shard), tuple(replica), terms)
 
     @classmethod
@@ -127,20 +125,20 @@ class TileLayout:
         else:
             sizes = as_shape(shape, "shape")
         if len(coords) != len(sizes):
-            wanted = f"{len(sizes)} for shape {sizes}" if shape is not None else f"1 (linear) or {len(sizes)} (iters)"
-            raise LayoutError(f"{self}: expected {wanted} coordinates, but got {len(coords)}")
+            wanted = f"for shape {sizes}" if shape is not None else "(one for each iter), or 1 (the linear index),"
+            raise LayoutError(f"{self}: expected {len(sizes)} coordinates {wanted} but got {len(coords)}")
         return evaluate(_plan(self, sizes), self._base, self._checked(coords, sizes))
 
     def _checked(self, coords: tuple[Any, ...], sizes: Shape) -> tuple[Any, ...]:
         for dim, (coord, size) in enumerate(zip(coords, sizes, strict=True)):
             if type(coord) is int:
                 if not 0 <= coord < size:
-                    raise LayoutError(f"{self}: coordinate {coord} of dim {dim} is outside of 0 to {size - 1}")
+                    raise LayoutError(f"{self}: coordinate of dim {dim}: expected 0 to {size - 1} but got {coord}")
             elif isinstance(coord, Integral):
                 plain = tuple(int(c) if isinstance(c, Integral) else c for c in coords)
                 return self._checked(plain, sizes)
             elif isinstance(coord, float):
-                raise LayoutError(f"{self}: coordinate {coord} of dim {dim} is not an int")
+                raise LayoutError(f"{self}: coordinate of dim {dim}: expected an int but got {coord}")
         return coords
 
     def enumerate(self, shape: Sequence[int] | None = None) -> dict[str, Values]:
@@ -250,9 +248,9 @@ class TileLayout:
 
     def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
         """Runs of shard iters (as `group` separates them) in a new order: run i of the result is run perm[i]."""
-        bounds = tuple(as_int(sep, f"{self}: permute_by_groups: separator {sep!r}") for sep in seps)
+        bounds = tuple(as_int(sep, f"{self}: permute_by_groups: seps") for sep in seps)
         if not bounds or bounds[0] != 0 or bounds[-1] != len(self.shard) or list(bounds) != sorted(bounds):
-            raise LayoutError(f"{self}: permute_by_groups: {bounds} does not separate {len(self.shard)} iters")
+            raise LayoutError(f"{self}: permute_by_groups: seps: expected 0, …, {len(self.shard)} but got {bounds}")
         order = _permutation(perm, len(bounds) - 1, f"{self}: permute_by_groups")
         runs = [self.shard[bounds[k] : bounds[k + 1]] for k in order]
         return self._of(tuple(chain.from_iterable(runs)), self.replica, self.offset_terms)
@@ -264,13 +262,11 @@ class TileLayout:
         as this layout is on that axis, its offset not counted, so copies never overlap where `outer` does not.
         """
         if not isinstance(outer, TileLayout):
-            raise LayoutError(f"{self}: tile: the grid must be a TileLayout, but got {outer!r}")
+            raise LayoutError(f"{self}: tile: outer: expected a TileLayout but got {outer!r}")
         grid, grid_seps = outer.group(outer_shape)
         inner, seps = self.group(inner_shape)
         if len(grid_seps) != len(seps):
-            raise LayoutError(
-                f"{self}: tile: grid {tuple(outer_shape)} and inner shape {tuple(inner_shape)} differ in rank"
-            )
+            raise LayoutError(f"{self}: tile: expected shapes of one rank but got {outer_shape} and {inner_shape}")
 
         def steps(it: Iter) -> Iter:
             return it.scaled(1 + self._reach(it.axis))
@@ -298,7 +294,7 @@ class TileLayout:
             return self
         shard = self.shard if is_packable(self.shard, count, along) else fuse(self.shard)
         if not is_packable(shard, count, along):
-            raise LayoutError(f"{self}: pack: {count} successive elements are not neighbours on {along}")
+            raise LayoutError(f"{self}: pack: expected each {count} successive elements to be neighbours on {along}")
         try:
             terms = divided_offset(self.offset_terms, count, along)
             return self._of(packed_shard(shard, count, along), divided(self.replica, count, along), terms)
@@ -321,7 +317,7 @@ class TileLayout:
         sizes = self.extents if shape is None else as_shape(shape, "shape")
         first = tuple(starts)
         if not all(type(start) is int for start in first):
-            first = tuple(as_int(start, f"{self}: slice: start {start!r}") for start in first)
+            first = tuple(as_int(start, f"{self}: slice: starts") for start in first)
         return _slice(self, first, as_shape(extents, "slice: extents"), sizes)
 
     def compose(self, inner: Layout) -> Layout:
@@ -352,7 +348,9 @@ class TileLayout:
     def _own_shape(self, shape: Sequence[int]) -> Shape:
         sizes = as_shape(shape, "shape")
         if prod(sizes) != self.size():
-            raise LayoutError(f"{self}: shape {sizes} has {prod(sizes)} elements, but the layout has {self.size()}")
+            raise LayoutError(
+                f"{self}: shape: expected one of {self.size()} elements but got {sizes}, which has {prod(sizes)}"
+            )
         return sizes
 
 
@@ -368,10 +366,10 @@ def grid_shape(layout: Layout, to_shape: Sequence[int], cur_shape: Sequence[int]
     """How many tiles of `cur_shape` make up `to_shape`, dim by dim; LayoutError where that is no whole number."""
     target, current = as_shape(to_shape, "tile_to: shape"), as_shape(cur_shape, "tile_to: shape")
     if len(target) != len(current):
-        raise LayoutError(f"{layout}: tile_to: shapes {target} and {current} differ in rank")
+        raise LayoutError(f"{layout}: tile_to: expected shapes of one rank but got {target} and {current}")
     for dim, (whole, part) in enumerate(zip(target, current, strict=True)):
         if whole % part:
-            raise LayoutError(f"{layout}: tile_to: dim {dim} ({whole}) is not a multiple of the tile's {part}")
+            raise LayoutError(f"{layout}: tile_to: dim {dim}: expected a multiple of the tile's {part} but got {whole}")
     return tuple(whole // part for whole, part in zip(target, current, strict=True))
 
 
@@ -382,7 +380,7 @@ def _origin(terms: Terms) -> Terms:
         total[axis] = total.get(axis, 0) + value
     for axis, value in total.items():
         if value < 0:
-            raise LayoutError(f"the offset {value} on {axis} is negative")
+            raise LayoutError(f"offset on {axis}: expected 0 or more but got {value}")
     return tuple((axis, total[axis]) for axis in sorted(total, key=AXIS_RANK.__getitem__) if total[axis])
 
 
@@ -415,14 +413,16 @@ def _group(layout: TileLayout, sizes: Shape) -> tuple[TileLayout, Shape]:
 @lru_cache(maxsize=4096)
 def _slice(layout: TileLayout, starts: Shape, extents: Shape, sizes: Shape) -> TileLayout:
     if not len(starts) == len(extents) == len(sizes):
-        raise LayoutError(f"{layout}: slice: starts {starts}, extents {extents} and shape {sizes} differ in rank")
+        raise LayoutError(
+            f"{layout}: slice: expected starts, extents and shape of one rank but got {starts}, {extents} and {sizes}"
+        )
     grouped, seps = layout.group(sizes)
     shard: list[Iter] = []
     terms = list(layout.offset_terms)
     for dim, (start, extent, size) in enumerate(zip(starts, extents, sizes, strict=True)):
         box = f"{layout}: slice: elements {start} to {start + extent - 1} of dim {dim} ({size})"
         if start < 0 or start + extent > size:
-            raise LayoutError(f"{box} leave the shape {sizes}")
+            raise LayoutError(f"{box} lie outside of shape {sizes}")
         part = cut(grouped.shard[seps[dim] : seps[dim + 1]], start, extent)
         if part is None:
             raise LayoutError(f"{box} are not whole steps of its iters")
@@ -432,9 +432,9 @@ def _slice(layout: TileLayout, starts: Shape, extents: Shape, sizes: Shape) -> T
 
 
 def _permutation(perm: Sequence[int], count: int, what: str) -> Shape:
-    order = tuple(as_int(k, f"{what}: {k!r}") for k in perm)
+    order = tuple(as_int(k, f"{what}: perm") for k in perm)
     if sorted(order) != list(range(count)):
-        raise LayoutError(f"{what}: {order} is not a permutation of {count} items")
+        raise LayoutError(f"{what}: perm: expected each of 0 to {count - 1} once but got {order}")
     return order
 
 
