@@ -155,7 +155,7 @@ class Side:
     def __init__(
         self, tracer: Tracer, refined: tuple[tuple[Local, Facts], ...], uniformity: Uniformity, run: Callable[[], Value]
     ):
-        builder, scope = tracer.builder, tracer.scope
+        builder, scope = tracer.builder, tracer.scope.owner
         control, names = builder.control, dict(scope.names)
         builder.open(refined)
         builder.control = max(control, uniformity)

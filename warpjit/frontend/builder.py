@@ -6,6 +6,7 @@ A `Builder` knows nothing of Python's syntax. Blocks nest as the control flow do
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,6 +36,12 @@ class Block:
     computed: dict[tuple[Any, ...], Local]
     refined: dict[str, Facts]  # by the names of locals
     divisors: list[Atom] = field(default_factory=list)  # of integer divisions: what must not be zero to run it
+    region: int = field(default_factory=itertools.count().__next__)  # tells blocks apart
+    regions: set[int] = field(default_factory=set)  # its own, and those of blocks that became part of it
+    loop: int = 0  # of the body of a device loop over a static range: which
+
+    def __post_init__(self) -> None:
+        self.regions.add(self.region)
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ class Builder:
         """What holds in a block whose statements are now part of this one."""
         self.block.computed, self.block.refined = inner.computed, inner.refined
         self.block.divisors += inner.divisors
+        self.block.regions |= inner.regions
 
     def refine(self, refined: Iterable[tuple[Local, Facts]]) -> None:
         """From here to the end of the block, these facts hold as well."""

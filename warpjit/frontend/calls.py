@@ -10,13 +10,14 @@ import ast
 import inspect
 import math
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from warpjit.errors import TraceError, WarpjitError
+from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.captures import MISSING, note_function, note_reads
 from warpjit.frontend.closure import Closure
+from warpjit.frontend.containers import ContainerMethod, call_method, python
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.types import ScalarType
@@ -24,7 +25,7 @@ from warpjit.frontend.methods import METHODS
 from warpjit.frontend.scope import Scope, helper_source
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.tracer import Poisoned, Tracer
-from warpjit.frontend.values import Method, Scalar, TensorValue, Value, is_kernel_value, is_number
+from warpjit.frontend.values import Method, Scalar, Value, is_kernel_value, is_number
 from warpjit.ir import dtypes
 from warpjit.isa.row import Row
 
@@ -32,6 +33,8 @@ MAX_DEPTH = 64
 
 INTRINSICS: dict[str, Callable[..., Value]] = {}
 """Handlers of the language's names, by full name: filled by `intrinsics` and `instructions`."""
+BUILTINS: dict[Any, Callable[..., Value]] = {}
+"""What Python's builtins do with values of the device: filled by `builtin_functions`."""
 
 
 def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -40,12 +43,12 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         if isinstance(function, kind):
             return handler(tracer, function, args, kwargs)
     if function is LaunchConfig or function is KernelAttributes:
-        return _python(function, args, kwargs)
+        return python(function, *args, **kwargs)
     try:
         builtin = BUILTINS.get(function)
     except TypeError:
         builtin = None
-    if builtin is not None and (is_kernel_value(args) or is_kernel_value(kwargs)):
+    if builtin is not None and _for_device([*args, *kwargs.values()]):
         return _builtin(tracer, function.__name__, builtin, args, kwargs)
     if isinstance(function, types.FunctionType) and (_for_device([*args, *kwargs.values()]) or reaches(function)):
         return inline(tracer, function, args, kwargs)
@@ -55,21 +58,15 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
     if not callable(function):
         raise TraceError(f"{arithmetic.describe(function)} cannot be called")
     note_reads(tracer.captures, function)
-    return _python(function, args, kwargs)
-
-
-def _python(function: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]) -> Value:
-    try:
-        return function(*args, **kwargs)
-    except WarpjitError:
-        raise
-    except Exception as error:
-        raise TraceError(f"{type(error).__name__}: {error}") from error
+    return python(function, *args, **kwargs)
 
 
 def _for_device(args: list[Value]) -> bool:
     """Whether one of the arguments has a meaning in a kernel only."""
-    return is_kernel_value(args) or any(isinstance(value, Closure | Intrinsic | Row) for value in args)
+    return is_kernel_value(args) or any(
+        isinstance(value, Closure | Intrinsic | Row) or (isinstance(value, types.FunctionType) and reaches(value))
+        for value in args
+    )
 
 
 def _builtin(
@@ -148,6 +145,7 @@ CALLS: dict[type, Callable[..., Value]] = {
     Method: _method,
     Row: _raw,
     Closure: _closure,
+    ContainerMethod: call_method,
 }
 
 
@@ -241,78 +239,3 @@ def _run(tracer: Tracer, scope: Scope, name: str, arguments: dict[str, Value]) -
     if tracer.failures > failed:
         raise Poisoned
     return None if scope.result is MISSING else scope.result
-
-
-# ---- builtins ---------------------------------------------------------------------------------------------
-
-
-def _items(value: Value, function: str) -> list[Value]:
-    if isinstance(value, Scalar | TensorValue) or not isinstance(value, Iterable):
-        raise TraceError(f"{function}: expected a tuple but got {arithmetic.describe(value)}")
-    return list(value)
-
-
-def _extreme(op: str) -> Callable[..., Value]:
-    def run(tracer: Tracer, first: Value, *more: Value) -> Value:
-        items = [first, *more] if more else _items(first, op)
-        result = items[0]
-        for item in items[1:]:
-            static = is_number(result) and is_number(item)
-            pick = min if op == "min" else max
-            result = pick(result, item) if static else arithmetic.binary(tracer.builder, op, result, item)
-        return result
-
-    return run
-
-
-def _absolute(tracer: Tracer, value: Value) -> Value:
-    return arithmetic.unary(tracer.builder, "abs", tracer.scalar(value))
-
-
-def _length(tracer: Tracer, value: Value) -> Value:
-    return value.shape[0] if isinstance(value, TensorValue) else len(_items(value, "len"))
-
-
-def _is_instance(tracer: Tracer, value: Value, kind: Any) -> Value:
-    return _python(isinstance, [value, kind], {})
-
-
-def _sum(tracer: Tracer, items: Value, start: Value = 0) -> Value:
-    total = start
-    for item in _items(items, "sum"):
-        total = (
-            total + item
-            if is_number(total) and is_number(item)
-            else arithmetic.binary(tracer.builder, "add", total, item)
-        )
-    return total
-
-
-def _sequence(function: Callable[..., Any]) -> Callable[..., Value]:
-    """A builtin that only arranges values."""
-
-    def run(tracer: Tracer, first: Value, *more: Value, **options: Value) -> Value:
-        name = function.__name__
-        sequences = [first, *more] if function is zip else [first]
-        lists = [_items(value, name) for value in sequences]
-        return tuple(_python(function, [*lists, *([] if function is zip else more)], options))
-
-    return run
-
-
-BUILTINS: dict[Any, Callable[..., Value]] = {
-    min: _extreme("min"),
-    max: _extreme("max"),
-    abs: _absolute,
-    int: lambda tracer, value: convert(tracer, value, dtypes.int32),
-    float: lambda tracer, value: convert(tracer, value, dtypes.float32),
-    bool: lambda tracer, value: arithmetic.truth(tracer.builder, value),
-    len: _length,
-    isinstance: _is_instance,
-    sum: _sum,
-    zip: _sequence(zip),
-    enumerate: _sequence(enumerate),
-    reversed: _sequence(reversed),
-    tuple: _sequence(tuple),
-    list: lambda tracer, items: _items(items, "list"),
-}

@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, KeysView, ValuesView
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from warpjit.errors import TraceError, WarpjitError
+from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory, slices
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.branches import choose, short_circuit
+from warpjit.frontend.builtin_functions import quantify
 from warpjit.frontend.calls import call
 from warpjit.frontend.closure import Closure
+from warpjit.frontend.comprehensions import generator, lazily
+from warpjit.frontend.containers import made, method, python
 from warpjit.frontend.language.types import Dynamic
 from warpjit.frontend.methods import ATTRIBUTES, METHODS
 from warpjit.frontend.tracer import CONDITIONS, EXPRESSIONS, Tracer
@@ -53,16 +57,6 @@ COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def python(function: Callable[..., Any], *args: Any) -> Any:
-    """Python's own operation on static values; what it raises is an error of the program."""
-    try:
-        return function(*args)
-    except WarpjitError:
-        raise
-    except Exception as error:
-        raise TraceError(f"{type(error).__name__}: {error}") from error
-
-
 def binary(tracer: Tracer, kind: type[ast.operator], left: Value, right: Value) -> Value:
     """`left kind right` on any values."""
     name, function = BINARY[kind]
@@ -71,7 +65,7 @@ def binary(tracer: Tracer, kind: type[ast.operator], left: Value, right: Value) 
         for side in (left, right):
             if isinstance(side, TensorValue | Pointer):
                 raise TraceError(f"{name} of a tensor: operations work on elements, read them with an index")
-        return python(function, left, right)
+        return made(tracer, python(function, left, right))
     if name == "pow":
         return _power(tracer, left, right)
     if name == "matmul":
@@ -95,6 +89,9 @@ def _power(tracer: Tracer, base: Value, exponent: Value) -> Value:
     for _ in range(exponent - 1):
         result = arithmetic.binary(tracer.builder, "mul", result, base)
     return result
+
+
+QUANTIFIERS: dict[Any, str] = {any: "or", all: "and"}
 
 
 def _constant(tracer: Tracer, node: ast.Constant) -> Value:
@@ -135,16 +132,33 @@ def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) ->
         right, TensorValue | Pointer
     ):
         raise TraceError(f"{name!r} of a tensor: comparisons work on elements, read them with an index")
-    if not isinstance(left, Scalar) and not isinstance(right, Scalar):
-        return python(function, left, right)
     if name in ("is", "is not"):
         return (name == "is not") != (left is right)
-    if left is None or right is None or name in ("in", "not in"):
+    if name in ("in", "not in"):
+        return _contained(tracer, name, left, right)
+    if not isinstance(left, Scalar) and not isinstance(right, Scalar):
+        if left is not None and right is not None and (is_kernel_value(left) or is_kernel_value(right)):
+            raise TraceError(f"{name!r} of what holds device values: compare its items, one by one")
+        return python(function, left, right)
+    if left is None or right is None:
         raise TraceError(f"{name!r} of a device value: only == != < <= > >= compare scalars")
     for side, other in ((left, right), (right, left)):
         if isinstance(side, int) and not isinstance(side, bool):
             tracer.thresholds.note(other, side)
     return arithmetic.compare(tracer.builder, name, left, right)
+
+
+def _contained(tracer: Tracer, name: str, left: Value, right: Value) -> Value:
+    """`left in right`: static, or a comparison with each item."""
+    if not is_kernel_value(left) and (isinstance(right, dict | KeysView) or not is_kernel_value(right)):
+        return python(COMPARE[ast.In if name == "in" else ast.NotIn][1], left, right)
+    if not isinstance(right, tuple | list | range | ValuesView):
+        raise TraceError(f"{name!r} of device values: expected a tuple of numbers but got {arithmetic.describe(right)}")
+    items = [lambda item=item: compare(tracer, ast.Eq, left, item) for item in right]
+    found = short_circuit(tracer, "or", items) if items else False
+    if not isinstance(found, Scalar):
+        return bool(found) != (name == "not in")
+    return found if name == "in" else arithmetic.negate(tracer.builder, found)
 
 
 def _compare(tracer: Tracer, node: ast.Compare) -> Value:
@@ -198,7 +212,7 @@ def _tuple(tracer: Tracer, node: ast.Tuple) -> Value:
 
 
 def _list(tracer: Tracer, node: ast.List) -> Value:
-    return list(_items(tracer, node.elts))
+    return made(tracer, list(_items(tracer, node.elts)))
 
 
 def _dict(tracer: Tracer, node: ast.Dict) -> Value:
@@ -207,8 +221,11 @@ def _dict(tracer: Tracer, node: ast.Dict) -> Value:
         if key is None:
             python(result.update, tracer.evaluate(value))
         else:
-            python(result.__setitem__, tracer.evaluate(key), tracer.evaluate(value))
-    return result
+            at = tracer.evaluate(key)
+            if is_kernel_value(at):
+                raise TraceError(f"a key of a dictionary must be known while tracing, not {arithmetic.describe(at)}")
+            python(result.__setitem__, at, tracer.evaluate(value))
+    return made(tracer, result)
 
 
 def _items(tracer: Tracer, nodes: list[ast.expr]) -> list[Value]:
@@ -267,7 +284,15 @@ def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
         index = static_int(index, "the index of a tuple")
     if isinstance(owner, Scalar | Pointer):
         raise TraceError(f"{arithmetic.describe(owner)} has no elements")
-    return _size(tracer, python(operator.getitem, owner, index))
+    if isinstance(index, slice) and is_kernel_value((index.start, index.stop, index.step)):
+        parts = (None if part is None else static_int(part, "a slice of a tuple") for part in _parts(index))
+        index = slice(*parts)
+    item = python(operator.getitem, owner, index)
+    return made(tracer, item) if isinstance(index, slice) else _size(tracer, item)
+
+
+def _parts(index: slice) -> tuple[Value, Value, Value]:
+    return index.start, index.stop, index.step
 
 
 def _attribute(tracer: Tracer, node: ast.Attribute) -> Value:
@@ -284,6 +309,9 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
             return Method(owner, name)
         legal = sorted([*known, *METHODS.get(type(owner), {}), *(["sub"] if isinstance(owner, TensorValue) else [])])
         raise TraceError(f"{kinds[type(owner)]} has no attribute {name!r}; it has {', '.join(legal) or 'none'}")
+    found = method(owner, name)
+    if found is not None:
+        return found
     try:
         value = tracer.scope.attribute(owner, name)
     except AttributeError as error:
@@ -293,14 +321,20 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
 
 def _call(tracer: Tracer, node: ast.Call) -> Value:
     function = tracer.evaluate(node.func)
-    args = _items(tracer, node.args)
+    alone = node.args[0] if len(node.args) == 1 else None
+    if isinstance(alone, ast.GeneratorExp) and not isinstance(function, FunctionType | Closure):
+        if isinstance(function, BuiltinFunctionType) and function in QUANTIFIERS:
+            return quantify(tracer, QUANTIFIERS[function], lazily(tracer, alone))
+        args: list[Value] = [generator(tracer, alone)]
+    else:
+        args = _items(tracer, node.args)
     kwargs: dict[str, Value] = {}
     for keyword in node.keywords:
         value = tracer.evaluate(keyword.value)
         if keyword.arg is None and not isinstance(value, dict):
             raise TraceError(f"** needs a dictionary but got {arithmetic.describe(value)}")
         kwargs.update(value if keyword.arg is None else {keyword.arg: value})
-    return call(tracer, function, args, kwargs)
+    return made(tracer, call(tracer, function, args, kwargs))
 
 
 def _lambda(tracer: Tracer, node: ast.Lambda) -> Value:
@@ -313,7 +347,7 @@ def _starred(tracer: Tracer, node: ast.Starred) -> Value:
 
 def _named(tracer: Tracer, node: ast.NamedExpr) -> Value:
     value = tracer.evaluate(node.value)
-    tracer.bind(node.target.id, value)
+    tracer.bind(node.target.id, value, tracer.scope.owner)
     return tracer.read(node.target.id)
 
 

@@ -48,10 +48,11 @@ def for_statement(tracer: Tracer, node: ast.For) -> None:
         tracer.require_device("T.range" if items.device else "a loop over a runtime range")
         device_for(tracer, node, items)
     else:
-        expand(tracer, node, _iterable(items))
+        expand(tracer, node, iterable(items))
 
 
-def _iterable(items: Value) -> Sequence[Value]:
+def iterable(items: Value) -> Sequence[Value]:
+    """What a loop over a static iterable goes through. TraceError: it is none."""
     if isinstance(items, Scalar) or not isinstance(items, Iterable):
         raise TraceError(
             f"{arithmetic.describe(items)} cannot be iterated over: expected range(...), T.unroll(...) or a tuple"
@@ -145,6 +146,7 @@ def _for_body(tracer: Tracer, node: ast.For, items: Range, counted: Counted, fra
     hint = node.target.id if isinstance(node.target, ast.Name) else "i"
     variable = builder.local(hint, counted.start.dtype, facts, loops)
     builder.open()
+    builder.block.loop = id(node) if items.static is not None and not items.device else 0
     builder.control = frame.control
     if items.unroll is None:
         tracer.scope.names[hint] = counted.users(builder, builder.scalar_of(variable))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-_COMPREHENSION = "a comprehension is not part of the language: write a loop over T.unroll(...)"
-
 SENTENCES: dict[type[ast.AST], str] = {
     ast.Assert: "assert is not part of the language: T.assume(...) is checked by the simulator",
-    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _COMPREHENSION),
+    ast.SetComp: "a set is not part of the language, since its order is not fixed: use a tuple or a list",
+    ast.Set: "a set is not part of the language, since its order is not fixed: use a tuple or a list",
 }
 
 WORDS: dict[type[ast.AST], str] = {
@@ -24,7 +23,6 @@ WORDS: dict[type[ast.AST], str] = {
     ast.Match: "match",
     ast.Nonlocal: "nonlocal",
     ast.Raise: "raise",
-    ast.Set: "a set",
     ast.Try: "try",
     ast.TryStar: "try",
     ast.With: "with",

@@ -29,7 +29,11 @@ from warpjit.frontend.values import Unbound, Value
 
 
 class Scope:
-    """One call of one function. `parent` is the scope that a nested function was defined in."""
+    """One call of one function, or a comprehension in it.
+
+    parent   the scope that a nested function or a comprehension stands in
+    owner    the scope of the function: where a walrus in a comprehension binds
+    """
 
     def __init__(
         self,
@@ -39,12 +43,14 @@ class Scope:
         node: ast.FunctionDef | ast.Lambda | None = None,
         parent: Scope | None = None,
         outer: Loc | None = None,
+        owner: Scope | None = None,
         captures: Captures,
     ):
         self.source = source
         self.node = node or source.node
         self.parent = parent
         self.outer = outer
+        self.owner = owner or self
         self.names: dict[str, Value] = {}
         self.bound: dict[str, Loc] = {}
         self.liveness = _liveness(self.node)

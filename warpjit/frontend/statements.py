@@ -8,7 +8,8 @@ from warpjit.errors import TraceError
 from warpjit.frontend import memory
 from warpjit.frontend.calls import convert
 from warpjit.frontend.closure import Closure
-from warpjit.frontend.expressions import binary
+from warpjit.frontend.containers import ContainerMethod, call_method, set_item
+from warpjit.frontend.expressions import binary, subscript
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.targets import assign, element
 from warpjit.frontend.tracer import STATEMENTS, Tracer
@@ -30,11 +31,20 @@ def _aug_assign(tracer: Tracer, node: ast.AugAssign) -> None:
         old = tracer.evaluate(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         value = tracer.evaluate(node.value)
         tracer.builder.loc = tracer.scope.loc(node)
+        if isinstance(old, list) and kind is ast.Add:  # in place: other names of the list see it
+            call_method(tracer, ContainerMethod(old, "extend"), [value], {})
+            return
         assign(tracer, node.target, binary(tracer, kind, old, value))
         return
     if not isinstance(node.target, ast.Subscript):
         raise TraceError(f"{type(node.target).__name__} cannot be assigned to in a kernel")
-    owner, items = element(tracer, node.target)
+    holder = tracer.evaluate(node.target.value)
+    if isinstance(holder, list | dict):
+        index = tracer.evaluate(node.target.slice)
+        old = subscript(tracer, holder, index)
+        set_item(tracer, holder, index, binary(tracer, kind, old, tracer.evaluate(node.value)))
+        return
+    owner, items = element(tracer, node.target, holder)
     place = memory.indices(owner, items)
     old = memory.load(tracer.builder, owner, place)
     value = tracer.evaluate(node.value)

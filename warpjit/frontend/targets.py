@@ -1,4 +1,4 @@
-"""Assignment targets: names, tuples of targets, elements of tensors."""
+"""Assignment targets: names, tuples of targets, elements of tensors, items of lists and dictionaries."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
+from warpjit.frontend.containers import made, set_item
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
 
@@ -17,15 +18,18 @@ def assign(tracer: Tracer, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(tracer, target.elts, value)
     elif isinstance(target, ast.Subscript):
-        owner, items = element(tracer, target)
+        holder = tracer.evaluate(target.value)
+        if isinstance(holder, list | dict):
+            set_item(tracer, holder, tracer.evaluate(target.slice), value)
+            return
+        owner, items = element(tracer, target, holder)
         memory.store(tracer.builder, owner, memory.indices(owner, items), value)
     else:
         raise TraceError(f"{type(target).__name__} cannot be assigned to in a kernel")
 
 
-def element(tracer: Tracer, target: ast.Subscript) -> tuple[TensorValue, tuple[Value, ...]]:
-    """The tensor and the items of `tensor[items]` as a target, each evaluated once."""
-    owner = tracer.evaluate(target.value)
+def element(tracer: Tracer, target: ast.Subscript, owner: Value) -> tuple[TensorValue, tuple[Value, ...]]:
+    """The tensor, which is `owner`, and the items of `owner[items]` as a target, evaluated once."""
     if not isinstance(owner, TensorValue):
         raise TraceError(f"only elements of tensors can be assigned, not of {arithmetic.describe(owner)}")
     tracer.require_device("a store")
@@ -46,7 +50,7 @@ def _unpack(tracer: Tracer, targets: list[ast.expr], value: Value) -> None:
         after = len(targets) - first - 1
         if len(values) < len(targets) - 1:
             raise TraceError(f"expected at least {len(targets) - 1} values to unpack but got {len(values)}")
-        middle = values[first : len(values) - after]
+        middle = made(tracer, values[first : len(values) - after])
         values = [*values[:first], middle, *values[len(values) - after :]]
     if len(values) != len(targets):
         raise TraceError(f"expected {len(targets)} values to unpack but got {len(values)}")

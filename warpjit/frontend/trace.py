@@ -13,6 +13,8 @@ from warpjit.frontend import (  # noqa: F401
     atomics,
     bits,
     branches,
+    builtin_functions,
+    comprehensions,
     expressions,
     instructions,
     intrinsics,

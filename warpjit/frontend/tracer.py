@@ -232,13 +232,14 @@ class Tracer:
             return scalar
         return Scalar(scalar.dtype, facts, scalar.atom, scalar.linear, scalar.loops, scalar.plan, scalar.refines)
 
-    def bind(self, name: str, value: Value) -> None:
-        """`name = value`: a scalar's value is taken now, under the name."""
+    def bind(self, name: str, value: Value, scope: Scope | None = None) -> None:
+        """`name = value`: a scalar's value is taken now, under the name. `scope`: another one than the present."""
         if isinstance(value, Scalar) and value.atom is None and not self.builder.host:
             atom = self.builder.atom(value, name)
             value = Scalar(value.dtype, value.facts, atom, value.linear, value.loops, value.plan, value.refines)
-        self.scope.names[name] = value
-        self.scope.bound[name] = self.builder.loc
+        scope = scope or self.scope
+        scope.names[name] = value
+        scope.bound[name] = self.builder.loc
 
     # ---- attempts ----------------------------------------------------------------------------------
 

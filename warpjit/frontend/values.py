@@ -7,6 +7,7 @@ what an error left without a value, so that one mistake is reported once.
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, KeysView, ValuesView
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -163,6 +164,7 @@ POISON = Poison()
 # Asked for at every operation: a union would be made anew each time.
 _KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Poison)
 _NUMBERS = (int, float)
+_VIEWS = (KeysView, ValuesView, ItemsView)
 
 
 def is_kernel_value(value: Value) -> bool:
@@ -171,6 +173,8 @@ def is_kernel_value(value: Value) -> bool:
         return any(is_kernel_value(item) for item in value)
     if isinstance(value, dict):
         return any(is_kernel_value(item) for item in value.values())
+    if isinstance(value, _VIEWS):
+        return any(is_kernel_value(item) for item in value)
     return isinstance(value, _KERNEL_VALUES)
 
 

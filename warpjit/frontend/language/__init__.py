@@ -18,7 +18,12 @@ lines.
 
 Helpers. Python functions (nested ones and lambdas too) are inlined when an argument or a captured name is a value of
 the kernel, or when they use `T`; others are called by Python, on static arguments. The builtins min, max, abs, int,
-float and bool work on everything; len, range, zip, enumerate, reversed, sum, isinstance, tuple on static values.
+float, bool, sum, any and all work on everything; len, range, zip, enumerate, reversed, map, sorted, isinstance, tuple,
+list and dict arrange what is known while tracing.
+
+Structure. Tuples, lists, dictionaries, comprehensions over static iterables and strings exist while tracing only; what
+they hold may be values of the device. A list or dictionary is changed where it was made, or in loops that are expanded:
+under a branch or in a loop of the device that is an error. Generators are arguments of calls; there are no sets.
 
 Python's meaning is kept: `//` and `%` floor, chained comparisons evaluate the middle once, `and` and `or` short-
 circuit, a loop variable keeps its last value. What cannot be kept is refused.
