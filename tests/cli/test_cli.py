@@ -77,6 +77,20 @@ def test_without_a_register_all_of_a_lane_are_shown(ask):
         assert (place.lane, place.register, list(place.bits)) == (31, each["register"], each["bits"])
 
 
+def test_metadata_is_told_by_row_group_and_selector(ask):
+    text = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+    assert ask("isa", "where", text, "E", "11", "6") == (
+        "E[m=11, group=6]: lane 13, register 0, bits 24 to 27, with selector 0\n"
+        "E[m=11, group=6]: lane 15, register 0, bits 24 to 27, with selector 1\n"
+    )
+    both = json.loads(ask("isa", "where", text, "E", "11", "6", "--json"))
+    assert [(each["lane"], each["selector"]) for each in both] == [(13, 0), (15, 1)]
+    held = json.loads(ask("isa", "where", text, "E", "--lane", "15", "--json"))
+    assert both[1] in held
+    assert len(held) == 8
+    assert "E  read, 16 x 8 groups of 4 bits (m, group), 1 register of 32 bits a lane\n" in ask("isa", "show", text)
+
+
 def test_which_lane_gives_an_address(ask):
     assert ask("isa", "where", LOAD, "src", "1", "3") == (
         "src[matrix=1, row=3]: lane 11 gives the address of its 16 bytes\n"

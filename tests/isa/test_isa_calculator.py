@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
+import numpy as np
 import pytest
 
 import warpjit
 from warpjit import isa
-from warpjit.isa.calculator import Place, element_shape, has_rows
+from warpjit.isa.calculator import Place, has_rows
 from warpjit.isa.row import Kind, Operand, Row
+from warpjit.isa.sparse_metadata import Metadata
 from warpjit.isa.table import rows
 
 HALVES = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -59,6 +61,57 @@ def test_modifiers_may_stand_in_any_order_and_a_row_stands_for_its_text():
     assert isa.where(shuffled, "A", 5, 9) == isa.where(isa.lookup(HALVES), "A", 5, 9) == isa.where(HALVES, "A", 5, 9)
 
 
+# ---- metadata: "Matrix Fragments for sparse mma.m16n8k32 with .f16 and .bf16 types" and its neighbours -------------
+
+
+def manual_halves(row: int, group: int) -> tuple[int, int]:
+    """Lane and lowest bit with selector 0: four groups of row i, then of row i + 8, in each of two lanes."""
+    return 4 * (row % 8) + group // 4, 16 * (row // 8) + 4 * (group % 4)
+
+
+def manual_bytes(row: int, group: int) -> tuple[int, int]:
+    """m16n8k64: eight groups a lane; row i in the even lanes of a quad, row i + 8 in the odd ones."""
+    return 4 * (row % 8) + 2 * (group // 8) + row // 8, 4 * (group % 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "formula", "groups", "copies"),
+    [
+        ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", manual_halves, 8, {0: 0, 1: 2}),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32", manual_halves, 8, {0: 0, 1: 2}),
+        ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", manual_halves, 4, {0: 0, 1: 1, 2: 2, 3: 3}),
+        ("mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", manual_bytes, 16, {0: 0}),
+        ("mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", manual_bytes, 8, {0: 0, 1: 2}),
+    ],
+)
+def test_a_group_of_metadata_is_where_the_manual_has_it(text, formula, groups, copies):
+    for row, group in product(range(16), range(groups)):
+        first = isa.where(text, "E", row, group)
+        lane, bit = formula(row, group)
+        found = {each.selector: (each.lane, each.bits) for each in (first, *first.others)}
+        assert found == {selector: (lane + step, (bit, bit + 3)) for selector, step in copies.items()}
+    with pytest.raises(warpjit.InstructionError, match=f"expected m in 0 to 15, group in 0 to {groups - 1}"):
+        isa.where(text, "E", 0, groups)
+
+
+def test_metadata_of_each_row_says_the_same_as_the_packed_words():
+    """Every mma.sp: setting the bits of one group in zeros is seen by the row's own reading as that group's codes."""
+    for row in isa.listed():
+        if not row.text.startswith("mma.sp"):
+            continue
+        a = row.operand("A")
+        metadata = Metadata.of(a.element or a.dtype, a.shape[-1])
+        for element in ((0, 0), (7, 1), (8, metadata.stored // 2 - 1), (15, 2)):
+            first = isa.where(row, "E", *element)
+            for place in (first, *first.others):
+                words = np.zeros((32, 1), np.uint32)
+                words[place.lane] = 0b1110 << place.bits[0]
+                codes = metadata.codes(words.reshape(8, 4), place.selector)
+                assert [tuple(each) for each in np.argwhere(codes)] == [
+                    (element[0], 2 * element[1]), (element[0], 2 * element[1] + 1)
+                ]  # fmt: skip
+
+
 # ---- each function and its inverse, over the whole table ---------------------------------------------------
 
 
@@ -83,7 +136,6 @@ def test_what_a_register_holds_is_where_it_is(pair):
     seen = 0
     for lane, register in product(range(32), range(operand.registers)):
         held = isa.holds(row, operand.name, lane, register)
-        assert len(held) % operand.packed == 0
         for place in held:
             found = isa.where(row, operand.name, *place.element)
             everywhere = {(each.lane, each.register, each.bits) for each in (found, *found.others)}
@@ -91,8 +143,8 @@ def test_what_a_register_holds_is_where_it_is(pair):
             assert (place.lane, place.register) == (lane, register)
         assert [each.bits for each in held] == sorted(each.bits for each in held)
         seen += len(held)
-    copies = len(isa.where(row, operand.name, *(0 for _ in operand.shape)).others) + 1
-    assert seen == prod(element_shape(operand)) * copies
+    copies = len(isa.where(row, operand.name, *(0 for _ in operand.held.shape)).others) + 1
+    assert seen == prod(operand.held.shape) * copies
 
 
 @pytest.mark.parametrize("pair", list(distinct(Kind.ADDRESS)), ids=named)
@@ -143,7 +195,7 @@ def test_every_type_of_the_manual_is_known():
 
 def test_the_names_of_axes():
     sparse = next(row for row in isa.listed() if row.text.startswith("mma.sp"))
-    assert sparse.operand("E").axes == ("quad", "word")
+    assert (sparse.operand("E").axes, sparse.operand("E").held.names) == (("quad", "word"), ("m", "group"))
     load = isa.lookup(LOAD)
     assert load.operand("d").axes == ("matrix", "row", "column")
     assert [operand.axes for operand in isa.lookup(HALVES).operands] == [

@@ -161,7 +161,8 @@ def _where_rows(chosen: Namespace, row: Row, operand: Operand) -> None:
     else:
         rows = list(given(row, operand.name, chosen.lane))
     said = [
-        f"{_element(operand, each.row)}: lane {each.lane} gives the address of its {each.bytes} bytes" for each in rows
+        f"{_element(operand, operand.axes, each.row)}: lane {each.lane} gives the address of its {each.bytes} bytes"
+        for each in rows
     ]
     one = chosen.lane is None
     _answer(
@@ -197,9 +198,9 @@ def _coordinates(words: Sequence[str]) -> tuple[list[int], dict[str, int]]:
     return positions, named
 
 
-def _element(operand: Operand, coordinates: Sequence[int]) -> str:
+def _element(operand: Operand, names: Sequence[str], coordinates: Sequence[int]) -> str:
     """A[m=5, k=9]."""
-    named = (f"{name}={value}" for name, value in zip(operand.axes, coordinates, strict=False))
+    named = (f"{name}={value}" for name, value in zip(names, coordinates, strict=False))
     return f"{operand.name}[{', '.join(named)}]"
 
 
@@ -207,17 +208,21 @@ def _said(operand: Operand) -> Any:
     def sentence(place: Place) -> str:
         low, high = place.bits
         bits = f"bit {low}" if low == high else f"bits {low} to {high}"
-        return f"{_element(operand, place.element)}: lane {place.lane}, register {place.register}, {bits}"
+        selector = "" if place.selector is None else f", with selector {place.selector}"
+        where = f"lane {place.lane}, register {place.register}, {bits}{selector}"
+        return f"{_element(operand, operand.held.names, place.element)}: {where}"
 
     return sentence
 
 
 def _place_record(operand: Operand, place: Place) -> dict[str, Any]:
+    selector = {} if place.selector is None else {"selector": place.selector}
     return {
-        "element": dict(zip(operand.axes, place.element, strict=True)),
+        "element": dict(zip(operand.held.names, place.element, strict=True)),
         "lane": place.lane,
         "register": place.register,
         "bits": list(place.bits),
+        **selector,
     }
 
 

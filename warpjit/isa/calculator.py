@@ -25,9 +25,11 @@ from warpjit.ir.dtypes import DTYPES, DType, tf32, uint1
 from warpjit.isa import table
 from warpjit.isa.fragments import LANES
 from warpjit.isa.operands import fragment_operand
-from warpjit.isa.row import Kind, Operand, Row
+from warpjit.isa.row import Fields, Kind, Operand, Row
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,16 @@ class Place:
     lane      of the warp, 0 to 31
     register  of the operand in that lane, in the order in which the instruction's text lists them
     bits      (lowest, highest) bit of the register that the element takes, both included
-    element   its coordinates, named by `Operand.axes`
-    others    further places that hold the same element, where an operand has copies of it
+    element   its coordinates, named by `Operand.held.names`; of sparse metadata the row and group that it is of
+    selector  of sparse metadata: with which selector the instruction reads it there
+    others    further places that hold the same element: of sparse metadata those of the other selectors
     """
 
     lane: int
     register: int
     bits: tuple[int, int]
     element: tuple[int, ...]
+    selector: int | None = None
     others: tuple[Place, ...] = ()
 
 
@@ -66,32 +70,21 @@ def as_row(instr: Row | str) -> Row:
     return instr if isinstance(instr, Row) else table.lookup(instr)
 
 
-def element_shape(operand: Operand) -> tuple[int, ...]:
-    """The extents of a fragment's atom in elements of its own type."""
-    *outer, last = operand.shape
-    return (*outer, last * operand.packed)
-
-
 def where(instr: Row | str, operand: str, /, *coordinates: int, **named: int) -> Place:
     """The lane, register and bits that hold an element of a fragment.
 
-    coordinates  in elements of the operand's own type: all in order (`Operand.axes`), or all by name (k=9, n=3)
+    coordinates  in elements of the operand's own type: all in order, or all by name (k=9, n=3), as
+                 `Operand.held.names` has them; of sparse metadata (E of mma.sp) the row and the group's number in it
 
     Raises InstructionError: unknown instruction or operand, an operand that is no fragment, coordinates outside.
     """
     row = as_row(instr)
     fragment = fragment_operand(row, operand)
-    names = fragment.axes
-    element = _element(row, fragment, names, element_shape(fragment), coordinates, named)
+    held = fragment.held
+    element = _element(row, fragment, held.names, held.shape, coordinates, named)
     found = _map(fragment)
-    packed = fragment.packed
-    *outer, last = element
-    word, bits = (*outer, last // packed), _bits(fragment, last % packed)
-    copies = [
-        Place(int(lane[word]), int(register[word]), bits, element)
-        for lane, register in zip(found.lane, found.register, strict=True)
-    ]
-    return replace(copies[0], others=tuple(copies[1:]))
+    places = [found.place(copy, element) for copy in range(len(found.lane))]
+    return replace(places[0], others=tuple(places[1:]))
 
 
 def holds(instr: Row | str, operand: str, lane: int, register: int) -> tuple[Place, ...]:
@@ -105,12 +98,9 @@ def holds(instr: Row | str, operand: str, lane: int, register: int) -> tuple[Pla
     found = _map(fragment)
     _check_in(row, fragment, "lane", lane, LANES)
     _check_in(row, fragment, "register", register, fragment.registers)
-    packed = fragment.packed
-    return tuple(
-        Place(lane, register, _bits(fragment, part), (*outer, word * packed + part))
-        for _, *outer, word in np.argwhere((found.lane == lane) & (found.register == register)).tolist()
-        for part in range(packed)
-    )
+    here = np.argwhere((found.lane == lane) & (found.register == register)).tolist()
+    places = (found.place(copy, tuple(element)) for copy, *element in here)
+    return tuple(sorted(places, key=lambda place: place.bits))
 
 
 def giver(instr: Row | str, operand: str, /, *coordinates: int, **named: int) -> RowAddress:
@@ -193,36 +183,40 @@ def _type_named(name: DType | str) -> str:
     known = frozenset(_TORCH_NAMES.values()).union(*map(_types, _written()))
     if wanted not in known:
         shown = ", ".join(sorted(known))
-        raise InstructionError(
-            f"expected a data type such as bf16 or bfloat16 but got {asked!r}; the types are {shown}"
-        )
+        raise InstructionError(f"expected a data type such as bf16 but got {asked!r}; the types are {shown}")
     return wanted
 
 
 @dataclass(frozen=True, eq=False)
 class _Map:
-    """Lane and register of every word, (copies, *atom)."""
+    """Lane, register and lowest bit of all that a fragment's registers hold: arrays (copies, *shape)."""
 
-    lane: npt.NDArray[np.int64]
-    register: npt.NDArray[np.int64]
+    held: Fields
+    lane: Ints
+    register: Ints
+    bit: Ints
+
+    def place(self, copy: int, element: tuple[int, ...]) -> Place:
+        where = (copy, *element)
+        bit = int(self.bit[where])
+        selector = copy if self.held.selector else None
+        return Place(
+            int(self.lane[where]), int(self.register[where]), (bit, bit + self.held.bits - 1), element, selector
+        )
 
 
 def _map(operand: Operand) -> _Map:
-    assert operand.layout is not None
-    return _mapped(operand.layout, operand.shape)
+    assert operand.dtype is not None
+    return _mapped(operand.held, operand.dtype.bits)
 
 
 @lru_cache(maxsize=256)
-def _mapped(layout: TileLayout, shape: tuple[int, ...]) -> _Map:
-    places = layout.enumerate_replicas(shape)
-    zero = np.zeros((1, *shape), np.int64)
-    return _Map(places.get("laneid", zero), places.get("m", zero))
-
-
-def _bits(operand: Operand, part: int) -> tuple[int, int]:
-    assert operand.dtype is not None
-    width = operand.dtype.bits // operand.packed
-    return part * width, (part + 1) * width - 1
+def _mapped(held: Fields, register_bits: int) -> _Map:
+    places = held.layout.enumerate_replicas(held.shape)
+    zero = np.zeros((1, *held.shape), np.int64)
+    lane, place = np.broadcast_arrays(places.get("laneid", zero), places.get("m", zero))
+    register, bit = np.divmod(place * held.bits, register_bits)
+    return _Map(held, lane, register, bit)
 
 
 def _tile_operand(row: Row, name: str) -> tuple[Operand, TileLayout]:

@@ -72,7 +72,7 @@ def _operands(bits: int, sparse: bool, result: DType) -> tuple[Operand, ...]:
     element = uint8 if bits == 8 else uint4
     stored = 32 * WORDS // bits
     if sparse:
-        return sparse_operands(2 * stored, element, element, result, _metadata(bits).selectors)
+        return sparse_operands(2 * stored, element, element, result, _metadata(bits))
     return mma_operands(Shape(STORED_ROWS, stored), element, element, result)
 
 

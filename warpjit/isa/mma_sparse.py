@@ -34,7 +34,7 @@ from warpjit.isa import mma_floats, mma_fp8, mma_integers
 from warpjit.isa.fragments import Gather
 from warpjit.isa.mma_shapes import Product, left_operand, right_operand, sums_operand
 from warpjit.isa.needs import since
-from warpjit.isa.row import Array, Asm, Kind, Mode, Needs, Operand, Participants, Row
+from warpjit.isa.row import Array, Asm, Fields, Kind, Mode, Needs, Operand, Participants, Row
 from warpjit.isa.sparse_metadata import QUAD, QUADS, STORED_ROWS, Metadata, chosen
 from warpjit.layout import S, TileLayout, laneid
 
@@ -47,7 +47,7 @@ PLAIN_NOTE = "ptxas advises mma.sp::ordered_metadata, since this form may be muc
 
 
 @cache
-def quad_operand(name: str, repeats: str) -> Operand:
+def quad_operand(name: str, repeats: str, fields: Fields | None = None) -> Operand:
     """One register a lane, shape (quad, lane of the quad): metadata, or scales."""
     layout = TileLayout(S[(QUADS, QUAD) : (4 @ laneid, 1 @ laneid)])
     return Operand(
@@ -58,21 +58,20 @@ def quad_operand(name: str, repeats: str) -> Operand:
         layout=layout,
         repeats=tuple(repeats),
         names=("quad", "word"),
+        fields=fields,
     )
 
 
 @cache
-def sparse_operands(
-    k: int, left: DType, right: DType, result: DType, selectors: tuple[int, ...]
-) -> tuple[Operand, ...]:
+def sparse_operands(k: int, left: DType, right: DType, result: DType, metadata: Metadata) -> tuple[Operand, ...]:
     """D, A, B, C, E and the selector."""
     return (
         sums_operand("D", Mode.WRITE, STORED_ROWS, result),
         left_operand(STORED_ROWS, k // 2, left),
         right_operand(k, right),
         sums_operand("C", Mode.READ, STORED_ROWS, result),
-        quad_operand("E", "MK"),
-        Operand("selector", Kind.IMMEDIATE, choices=selectors),
+        quad_operand("E", "MK", metadata.fields),
+        Operand("selector", Kind.IMMEDIATE, choices=metadata.selectors),
     )
 
 
@@ -108,7 +107,7 @@ def sparse_row(
     finite = ".satfinite" if saturate else ""
     text = f"mma.{variant}.sync.aligned.m16n8k{k}.row.col{finite}.{types}"
     metadata = Metadata.of(left, k // 2 * left.bits // 32, ordered=variant == ORDERED)
-    operands = sparse_operands(k, left, right, result, metadata.selectors)
+    operands = sparse_operands(k, left, right, result, metadata)
     said = [notes] if notes else []
     return Row(
         text=text,

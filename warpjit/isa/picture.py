@@ -36,18 +36,17 @@ def draw_operand(self: Row, operand: str, *, color: str = "lane") -> Picture:
     if found.registers == 0:
         return _addresses(self, found)
     assert found.dtype is not None
-    packed = found.packed
-    *outer, last = found.shape
+    held = found.held
     try:
         return picture(
-            found.layout.unpack(packed),
-            (*outer, last * packed),
-            bits=found.dtype.bits // packed,
+            held.layout,
+            held.shape,
+            bits=held.bits,
             register_bits=found.dtype.bits,
             color=color,
             title=self.text,
             about=describe(found),
-            axes=found.axes,
+            axes=held.names,
         )
     except LayoutError as error:
         raise InstructionError(f"{self.text}: operand {operand}: {error}") from None
@@ -71,10 +70,15 @@ def row_html(self: Row) -> str:
 
 def describe(operand: Operand) -> str:
     """An operand in a line: "A: 16 x 16 float16, 4 registers a lane"."""
-    *outer, last = operand.shape
-    shape = " x ".join(map(str, (*outer, last * operand.packed)))
     registers = f"{operand.registers} register{'s' if operand.registers > 1 else ''} a lane"
-    return f"{operand.name}: {shape} {operand.element or operand.dtype}, {registers}"
+    return f"{operand.name}: {content(operand)}, {registers}"
+
+
+def content(operand: Operand) -> str:
+    """What a fragment's registers hold: "16 x 16 float16", "16 x 8 groups of 4 bits"."""
+    held = operand.held
+    what = operand.element or operand.dtype if operand.fields is None else f"groups of {held.bits} bits"
+    return f"{' x '.join(map(str, held.shape))} {what}"
 
 
 def _addresses(row: Row, operand: Operand) -> Picture:

@@ -71,6 +71,25 @@ class Needs:
 
 
 @dataclass(frozen=True)
+class Fields:
+    """What the registers of a fragment hold, bit by bit: the elements of a matrix, or the metadata of one.
+
+    names     of the coordinates, in order
+    shape     their extents
+    layout    coordinates -> laneid and, on m, the place among all fields of the lane's registers, low bits first;
+              with replicas where several lanes may hold the same
+    bits      of one field
+    selector  name of the immediate that says which of the replicas is read
+    """
+
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+    layout: TileLayout
+    bits: int
+    selector: str = ""
+
+
+@dataclass(frozen=True)
 class Operand:
     """One operand of a row.
 
@@ -91,6 +110,7 @@ class Operand:
     needs       targets on which the operand may be given, where they are fewer than the row's
     choices     IMMEDIATE: the legal values, empty for any
     names       what the coordinates of the atom are called, where `axes` would say something else
+    fields      FRAGMENT: what its registers hold, where that is not the elements of the atom
     """
 
     name: str
@@ -111,6 +131,7 @@ class Operand:
     needs: Needs | None = None
     transposed: bool = False
     names: tuple[str, ...] = ()
+    fields: Fields | None = None
 
     @property
     def registers(self) -> int:
@@ -134,6 +155,17 @@ class Operand:
         if len(self.repeats) == len(self.shape):
             return tuple(name.lower() for name in self.repeats)
         return ("matrix", "row", "column")[-len(self.shape) :]
+
+    @property
+    def held(self) -> Fields:
+        """FRAGMENT: what its registers hold: `fields`, or the elements of the atom."""
+        if self.fields is not None:
+            return self.fields
+        assert self.layout is not None
+        assert self.dtype is not None
+        *outer, last = self.shape
+        elements = (*outer, last * self.packed)
+        return Fields(self.axes, elements, self.layout.unpack(self.packed), self.dtype.bits // self.packed)
 
     @property
     def reads(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from warpjit.isa.picture import content
 from warpjit.isa.row import Kind, Mode, Operand, Row
 from warpjit.isa.target import ARCHITECTURES, Target
 
@@ -52,7 +53,11 @@ def row_record(row: Row) -> dict[str, Any]:
 
 
 def operand_record(operand: Operand) -> dict[str, Any]:
-    """An operand as plain data. Of a fragment, shape and layout are in elements, `registers` are those of a lane."""
+    """An operand as plain data.
+
+    Of a fragment, shape and layout are in elements of `bits` bits, `registers` are those of a lane. Of metadata the
+    elements are groups of rows, and the layout's replicas are the places for the selectors.
+    """
     record: dict[str, Any] = {"name": operand.name, "kind": operand.kind.value, "mode": operand.mode.value}
     element = operand.element or operand.dtype
     if element is not None:
@@ -62,13 +67,14 @@ def operand_record(operand: Operand) -> dict[str, Any]:
     if operand.choices:
         record["choices"] = list(operand.choices)
     if operand.kind is Kind.FRAGMENT and operand.layout is not None and operand.dtype is not None:
-        *outer, last = operand.shape
+        held = operand.held
         record |= {
-            "shape": [*outer, last * operand.packed],
-            "axes": list(operand.axes),
+            "shape": list(held.shape),
+            "axes": list(held.names),
+            "bits": held.bits,
             "registers": operand.registers,
             "register_bits": operand.dtype.bits,
-            "layout": repr(operand.layout.unpack(operand.packed)),
+            "layout": repr(held.layout),
             "register_layout": repr(operand.layout),
         }
     if operand.kind in (Kind.ADDRESS, Kind.BARRIER):
@@ -88,19 +94,19 @@ def _operand_lines(operand: Operand) -> Iterator[str]:
     if operand.kind is Kind.ADDRESS:
         yield f"    lane of each row     {operand.layout!r}"
         return
-    if operand.packed > 1:
-        yield f"    layout in elements   {operand.layout.unpack(operand.packed)!r}"
+    if operand.fields is not None:
+        yield f"    layout in groups     {operand.fields.layout!r}"
+    elif operand.packed > 1:
+        yield f"    layout in elements   {operand.held.layout!r}"
     yield f"    layout in registers  {operand.layout!r}"
 
 
 def _fragment(operand: Operand) -> str:
     assert operand.dtype is not None
-    *outer, last = operand.shape
-    shape = " x ".join(map(str, (*outer, last * operand.packed)))
     plural = "" if operand.registers == 1 else "s"
     packed = f", {operand.packed} elements each" if operand.packed > 1 else ""
     return (
-        f"{shape} {operand.element or operand.dtype} ({', '.join(operand.axes)}), "
+        f"{content(operand)} ({', '.join(operand.held.names)}), "
         f"{operand.registers} register{plural} of {operand.dtype.bits} bits a lane{packed}"
     )
 

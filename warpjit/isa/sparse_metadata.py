@@ -23,7 +23,8 @@ import numpy as np
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
-from warpjit.isa.row import Array
+from warpjit.isa.row import Array, Fields
+from warpjit.layout import R, S, TileLayout, laneid
 
 STORED_ROWS, QUADS, QUAD = 16, 8, 4
 GROUP, KEPT = 4, 2
@@ -60,6 +61,16 @@ class Metadata:
     def selectors(self) -> tuple[int, ...]:
         """What the selector may be: which lanes of a quad hold the metadata."""
         return tuple(range(QUAD // self.words))
+
+    @property
+    def fields(self) -> Fields:
+        """Where the bits of each row and group are, as the header says; the copies are those of the selectors."""
+        if self.unit == 16:
+            shard = S[(2, QUADS, self.words, 4) : (4, QUAD @ laneid, 1 @ laneid, 1)]
+        else:
+            shard = S[(2, QUADS, self.words // 2, 8) : (1 @ laneid, QUAD @ laneid, 2 @ laneid, 1)]
+        layout = TileLayout(shard + R[len(self.selectors) : self.words @ laneid])
+        return Fields(("m", "group"), (STORED_ROWS, self.stored // KEPT), layout, 2 * KEPT, "selector")
 
     @property
     def _field(self) -> type[np.unsignedinteger]:
