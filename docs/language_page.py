@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from warpjit import T, layout
-from warpjit.frontend.language import approx, atomics, bits, core, cuda, mathematics, warp
+from warpjit.frontend.language import approx, atomics, bits, core, cuda, inline_asm, mathematics, warp
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.ptx import PtxNames
 from warpjit.frontend.language.tensor import InstructionInKernel, Pointer, ScalarInKernel, TensorInKernel
@@ -174,6 +174,7 @@ def _instructions() -> Iterator[str]:
     yield _entry("T.cuda.fragments", cuda.fragments)
     yield _entry("T.cuda.convert", cuda.convert)
     yield _entry("T.cuda.has", cuda.has)
+    yield from _functions("T.", inline_asm, tuple(inline_asm.__all__))
     sections: dict[str, list[Row]] = {}
     for row in listed():
         sections.setdefault(row.section, []).append(row)

@@ -95,16 +95,20 @@ def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: str
     marked = tuple(dict.fromkeys((*options, "-lineinfo")))
     ptx = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *marked), nvcc, "ptx")
     again = _build(text, compile_flags(target, marked), nvcc, "cubin")
-    if ptx.binary is None or again.binary is not None:
+    if ptx.output is None or again.binary is not None:
         return ()
-    return with_text_lines(parse_messages(again.said), ptx.binary.decode())
+    return with_text_lines(parse_messages(again.said), ptx.output.decode())
 
 
 @dataclass
 class _Run:
-    """What happened in one run of nvcc: what was made (None: it failed), what was said, where PyCUDA put its files."""
+    """What happened in one run of nvcc: what was made (None: it failed), what was said, where PyCUDA put its files.
+
+    `output` is there as well where nvcc wrote a file and failed then: it has ptxas look at the PTX that it makes.
+    """
 
     binary: bytes | None = None
+    output: bytes | None = None
     said: str = ""
     folder: str | None = None
 
@@ -120,8 +124,10 @@ def _build(text: str, flags: Sequence[str], nvcc: str, kind: str) -> _Run:
         if not run.said:
             raise CompileError(f"nvcc could not be run ({nvcc}): {error}") from error
     finally:
+        run.output = run.binary
         # PyCUDA leaves its folder behind when a build fails.
         if run.binary is None and run.folder is not None:
+            run.output = next((file.read_bytes() for file in Path(run.folder).glob(f"*.{kind}")), None)
             shutil.rmtree(run.folder, ignore_errors=True)
     return run
 

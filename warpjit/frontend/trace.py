@@ -16,6 +16,7 @@ from warpjit.frontend import (  # noqa: F401
     builtin_functions,
     comprehensions,
     expressions,
+    inline_asm,
     instructions,
     intrinsics,
     jumps,

@@ -78,6 +78,7 @@ from warpjit.frontend.language.core import (
     store,
     unroll,
 )
+from warpjit.frontend.language.inline_asm import asm
 from warpjit.frontend.language.mathematics import (
     ceil,
     cos,
@@ -105,6 +106,7 @@ __all__ = [
     "alloc_local",
     "alloc_shared",
     "approx",
+    "asm",
     "assume",
     "atomic_add",
     "atomic_and",

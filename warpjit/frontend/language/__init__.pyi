@@ -4,7 +4,7 @@
 # mypy: disable-error-code="override, overload-overlap"
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
@@ -3127,6 +3127,8 @@ def alloc_shared(shape: Shape, dtype: type[uint64] | Literal["uint64"], *, layou
 def alloc_shared(shape: Shape, dtype: type[bool] | Literal["bool"], *, layout: Layout | str = "default", align: int | None = None) -> Tensor[bool]: ...
 @overload
 def alloc_shared(shape: Shape, dtype: Literal["float8_e4m3fn", "float8_e5m2", "int4", "uint4", "mbarrier"], *, layout: Layout | str = "default", align: int | None = None) -> Tensor[Any]: ...
+
+def asm(text: str, outs: Any = (), ins: Any = (), *, updates: Any = (), volatile: Flag = False, memory: Flag | None = None, scope: ScopeName = "thread", meaning: Callable[..., Any] | None = None) -> Any: ...
 
 def assume(condition: Number) -> None: ...
 

@@ -1,0 +1,352 @@
+"""T.asm: operands of every type, windows of registers and of memory, scopes, escapes, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from refusals import ONE_WARP, refused
+
+from warpjit import CompileError, SimulationError, T, warpjit
+
+TYPES = {
+    "uint8": "mov.b32 %0, %1;",
+    "int8": "mov.b32 %0, %1;",
+    "bool": "mov.b32 %0, %1;",
+    "int16": "mov.b16 %0, %1;",
+    "float16": "mov.b16 %0, %1;",
+    "bfloat16": "mov.b16 %0, %1;",
+    "int32": "mov.b32 %0, %1;",
+    "float32": "mov.b32 %0, %1;",
+    "int64": "mov.b64 %0, %1;",
+    "float64": "mov.b64 %0, %1;",
+}
+
+
+def same(a):
+    return a
+
+
+@warpjit
+def moved(A, Out, *, text):
+    T.device_entry(launch=ONE_WARP)
+    lane = T.cuda.lane_id()
+    Out[lane] = T.asm(text, A.dtype, A[lane], meaning=same)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_scalar_of_every_type_goes_in_and_out(device, run, dtype):
+    raw = torch.randint(0, 2 if dtype == "bool" else 120, (32, getattr(torch, dtype).itemsize), dtype=torch.uint8)
+    a = raw.view(getattr(torch, dtype)).reshape(32).to(device)
+    out = torch.zeros_like(a)
+    run(moved, a, out, text=TYPES[dtype])
+    assert torch.equal(a.view(torch.uint8), out.view(torch.uint8))
+
+
+def split(a, b):
+    total = a.astype(np.uint64) + b
+    return total.astype(np.uint32), (total >> 32).astype(np.uint32)
+
+
+def dot(c, a, b):
+    bytes_ = (np.ascontiguousarray(each)[..., None].view(np.int8).astype(np.int32) for each in (a, b))
+    return c + np.multiply(*bytes_).sum(-1, dtype=np.int32)
+
+
+def rotated(words):
+    return np.roll(words, 1, axis=-1)
+
+
+def squared(c):
+    return c * c + c
+
+
+@warpjit
+def several(A, B, Out):
+    T.device_entry(launch=ONE_WARP)
+    lane = T.cuda.lane_id()
+    a, b = A[lane], B[lane]
+    low, carry = T.asm(
+        "add.cc.u32 %0, %2, %3;\naddc.u32 %1, 0, 0;  // 100 %", ("uint32", "uint32"), (a, b), meaning=split
+    )
+    Out[0, lane], Out[1, lane] = low, carry
+    total = T.asm("dp4a.s32.s32 %0, %2, %3, %1;", T.int32, (T.int32(5), a, b), meaning=dot)
+    Out[2, lane] = T.reinterpret(total, "uint32")
+    words = T.alloc_local((6,), "uint32")
+    for i in T.unroll(6):
+        words[i] = T.uint32(lane) * 10 + i
+    T.asm("mov.b32 %0, %5; mov.b32 %1, %3; mov.b32 %2, %4;", words[0:3], words[3:6], meaning=rotated)
+    for i in T.unroll(6):
+        Out[3 + i, lane] = words[i]
+    accumulators = T.alloc_local((2,), "float32")
+    for i in T.unroll(2):
+        accumulators[i] = T.float32(lane) + i
+    T.asm("fma.rn.f32 %0, %0, %0, %0; fma.rn.f32 %1, %1, %1, %1;", updates=accumulators, meaning=squared)
+    Out[9, lane], Out[10, lane] = T.reinterpret(accumulators[0], "uint32"), T.reinterpret(accumulators[1], "uint32")
+    halves = T.alloc_local((4,), "float16")
+    for i in T.unroll(4):
+        halves[i] = T.float16(i) + 1
+    T.asm("mov.b32 %0, %2; mov.b32 %1, %2;", halves, halves[0:2], meaning=lane_pairs)
+    Out[11, lane] = T.uint32(halves[2] * 10 + halves[3])
+
+
+def lane_pairs(words):
+    return np.repeat(words, 2, axis=-1)
+
+
+def test_results_updates_and_registers_are_numbered_in_order(device, run):
+    torch.manual_seed(1)
+    a, b = (torch.randint(0, 2**32, (32,), dtype=torch.int64).to(torch.uint32).to(device) for _ in range(2))
+    out = torch.zeros(12, 32, dtype=torch.uint32, device=device)
+    run(several, a, b, out)
+    out = out.cpu().numpy()
+    x, y = a.cpu().numpy(), b.cpu().numpy()
+    lane = np.arange(32)
+    assert (out[:2] == split(x, y)).all()
+    assert (out[2].view(np.int32) == dot(np.int32(5), x, y)).all()
+    assert (out[3:9] == np.array([10 * lane + i for i in (5, 3, 4, 3, 4, 5)])).all()
+    for i in range(2):
+        assert (out[9 + i].view(np.float32) == (lane + i) * (lane + i) + lane + i).all()
+    assert (out[11] == 12).all()
+
+
+# ---- memory ----------------------------------------------------------------------------------------------
+
+
+def four(a):
+    return tuple(a[..., i] for i in range(4))
+
+
+@warpjit
+def streamed(A, Out):
+    T.device_entry(launch=ONE_WARP)
+    lane = T.cuda.lane_id()
+    box = T.alloc_shared((32, 4), "float32")
+    quad = T.asm("ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4];", ("float32",) * 4, A[lane, 0:4], meaning=four)
+    T.asm("st.shared.v4.f32 [%0], {%1, %2, %3, %4};", box[lane, 0:4], quad, meaning=gathered)
+    T.cuda.warp_sync()
+    for i in T.unroll(4):
+        T.asm("st.global.cs.f32 [%0], %1;", Out.sub[lane, i], box[31 - lane, i], meaning=one)
+
+
+def gathered(*parts):
+    return np.stack(parts, axis=-1)
+
+
+def one(value):
+    return value[..., None]
+
+
+def test_windows_of_memory_are_addresses_of_known_length(device, run):
+    a = torch.randn(32, 4).to(device)
+    out = torch.zeros_like(a)
+    run(streamed, a, out)
+    assert torch.equal(out, a.flip(0))
+
+
+def test_the_simulator_checks_what_a_text_reads():
+    a, out = torch.zeros(31, 4), torch.zeros(31, 4)
+    with pytest.raises(SimulationError, match=r"out of bounds: A\[0\] is bytes 496 to 511, outside of the tensor"):
+        streamed(a, out)
+
+
+# ---- control ---------------------------------------------------------------------------------------------
+
+
+def reversed_lanes(a):
+    return a[..., ::-1]
+
+
+def doubled_while_small(a):
+    value = a.copy()
+    while (value < 100).any():
+        value = np.where(value < 100, value * 2, value)
+    return value
+
+
+@warpjit
+def collective(Out):
+    T.device_entry(launch=ONE_WARP)
+    lane = T.cuda.lane_id()
+    text = "shfl.sync.bfly.b32 %0, %1, 31, 31, 0xffffffff;"
+    Out[0, lane] = T.asm(text, "int32", lane, scope="warp", meaning=reversed_lanes)
+    loop = """
+        .reg .pred p;
+        mov.b32 %0, %1;
+      AGAIN:
+        setp.lt.s32 p, %0, 100;   // labels of copies do not meet
+        @p add.s32 %0, %0, %0;
+        @p bra AGAIN;
+    """
+    for i in T.unroll(2):
+        Out[1 + i, lane] = T.asm(loop, "int32", lane + 1 + i, meaning=doubled_while_small)
+    Out[3, lane] = T.asm("mov.u32 %0, %%laneid;", "int32", volatile=True, meaning=lanes)
+    T.asm("", memory=True, meaning=nothing)
+
+
+def lanes():
+    return np.arange(32)
+
+
+def nothing():
+    return None
+
+
+def test_scopes_labels_and_percent_signs(device, run):
+    out = torch.zeros(4, 32, dtype=torch.int32, device=device)
+    run(collective, out)
+    lane = np.arange(32)
+    want = [lane[::-1], doubled_while_small(lane + 1), doubled_while_small(lane + 2), lane]
+    assert (out.cpu().numpy() == np.array(want)).all()
+
+
+def test_what_the_compiler_may_do_with_a_text():
+    def asm_lines(body):
+        text = warpjit(body).source(T.Tensor((32,), "int32"))
+        return [line.strip() for line in text.splitlines() if "asm" in line]
+
+    def unused(Out):
+        T.device_entry(launch=ONE_WARP)
+        T.asm("mov.b32 %0, 7;", "int32")
+        T.asm("mov.b32 %0, 8;", "int32", volatile=True)
+        T.asm("prefetch.global.L2 [%0];", (), Out.ptr(0))
+        T.asm("ld.global.nc.b32 %0, [%1];", "int32", Out.ptr(0), memory=False, volatile=True)
+
+    lines = asm_lines(unused)
+    assert [("volatile" in line, '"memory"' in line) for line in lines] == [(True, False), (True, True), (True, False)]
+    assert "mov.b32 %0, 8;" in lines[0]
+
+
+# ---- refusals --------------------------------------------------------------------------------------------
+
+
+def messages(body) -> list[str]:
+    return [message for message, _ in refused(body)]
+
+
+def test_texts_that_do_not_fit_their_operands():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        lane = T.cuda.lane_id()
+        T.asm("mov.b32 %0, %2;", "int32", lane)
+        T.asm("mov.b32 %0, 1;", "int32", lane)
+        T.asm("mov.b32 %0, %laneid;", "int32")
+        T.asm("mov.b32 %0, 1", "int32")
+        T.asm("{ mov.b32 %0, 1;", "int32")
+        T.asm("membar.gl %0;")
+        T.asm(3)
+
+    assert messages(kernel) == [
+        "T.asm: text: expected an operand from %0 to %1 but got %2",
+        "T.asm: text: expected every operand in the text, but %1 of %0 to %1 is not",
+        "T.asm: text: expected the number of an operand after % but got '%laneid;': a percent sign is written %%",
+        "T.asm: text: expected a semicolon at the end of the text but got '1'",
+        "T.asm: text: expected as many { as } in the text, each after its {",
+        "T.asm: text: expected an operand from none (there are no operands) but got %0",
+        "T.asm: text: expected a string but got int 3",
+    ]
+
+
+def test_operands_that_are_none():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        lane = T.cuda.lane_id()
+        fragment = T.cuda.fragments("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "D")
+        bars = T.alloc_shared((2,), "mbarrier")
+        T.asm("mov.b32 %0, 1;", lane)
+        T.asm("mov.b32 %0, 1;", "int4")
+        T.asm("mov.b32 %0, %1;", "int32", "int32")
+        T.asm("mov.b32 %0, %0;", updates=lane)
+        T.asm("mov.b32 %0, %0;", updates=fragment)
+        T.asm("ld.shared.b64 %0, [%1];", "int64", bars)
+        T.asm("mov.b32 %0, 1;", "int32", scope="lane")
+        T.asm("mov.b32 %0, 1;", "int32", volatile=1)
+        T.asm("mov.b32 %0, %1;", "int32", lane, meaning=lambda a: a)
+        T.asm("mov.b32 %0, %1;", "int32", lane, meaning=3)
+        T.asm("ld.global.b32 %0, [%1];", "int32", Out.ptr(0), meaning=same)
+        T.asm("prefetch.global.L2 [%0];", (), Out.view(2, 32))
+
+    out, update, read = (f'T.asm("mov.b32 %0, {source};"): ' for source in ("1", "%0", "%1"))
+    assert messages(kernel) == [
+        f"{out}outs: expected a data type, or a window that is written, but got a scalar of type int32",
+        f"{out}outs: expected a data type of 8 to 64 bits but got int4",
+        f"{read}ins: expected a number, a pointer or a window but got str 'int32': as a result, a data type "
+        "stands in outs",
+        f"{update}updates: expected a local tensor or a window but got a scalar of type int32",
+        f"{update}updates: fragment is spread over lanes: give fragment.regs, this lane's registers",
+        'T.asm("ld.shared.b64 %0, [%1];"): ins: bars holds mbarriers: give a pointer, bars.ptr(i)',
+        f'{out}scope: expected one of "thread", "warp", "warpgroup", "cta" but got str \'lane\'',
+        f"{out}volatile: expected True or False but got int 1",
+        f"{read}meaning: expected a Python function defined outside of the kernel but got <lambda>, which is traced "
+        "with it",
+        f"{read}meaning: expected a Python function but got int 3",
+        'T.asm("ld.global.b32 %0, [%1];"): meaning: expected a window, A[i : i + 4], for %1 but got a pointer: how '
+        "many bytes the text accesses is not known",
+        'T.asm("prefetch.global.L2 [%0];"): ins: expected a window of one axis but got Out of shape (2, 32)',
+    ]
+
+
+def test_control_flow_in_which_a_scope_parts():
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        lane = T.cuda.lane_id()
+        if lane < 4:
+            T.asm("bar.warp.sync 0xffffffff;", scope="warp")
+
+    (message,) = messages(kernel)
+    assert message == (
+        'T.asm("bar.warp.sync 0xffffffff;") must be executed by a whole warp together, but it stands under control '
+        "flow that is different from lane to lane: not all of its threads get there"
+    )
+
+
+def too_many(a):
+    return a, a
+
+
+def wrong_type(a):
+    return a * 0.5
+
+
+def wrong_shape(a):
+    return np.zeros((3, 7), np.int32)
+
+
+def broken(a):
+    raise KeyError("x")
+
+
+@pytest.mark.parametrize(
+    ("meaning", "sentence"),
+    [
+        (None, "the simulator does not know what this text does: expected meaning=, a function over arrays of lanes"),
+        (too_many, "meaning: expected 1 results but got 2"),
+        (wrong_type, "meaning: expected an array of int32 for %0 but got float64"),
+        (wrong_shape, "meaning: expected an array of shape (warps, 32) for %0 but got (3, 7)"),
+        (broken, "meaning raised KeyError: 'x'"),
+    ],
+)
+def test_meanings_that_the_simulator_cannot_use(meaning, sentence):
+    @warpjit
+    def kernel(Out, *, meaning):
+        T.device_entry(launch=ONE_WARP)
+        lane = T.cuda.lane_id()
+        Out[lane] = T.asm("neg.s32 %0, %1;", "int32", lane, meaning=meaning)
+
+    out = torch.zeros(32, dtype=torch.int32)
+    with pytest.raises(SimulationError) as caught:
+        kernel(out, meaning=meaning)
+    assert f'T.asm("neg.s32 %0, %1;"): {sentence}; CTA (0, 0, 0), warp 0' in str(caught.value)
+    assert 'T.asm("neg.s32 %0, %1;", "int32", lane, meaning=meaning)' in str(caught.value)
+
+
+@pytest.mark.nvcc
+def test_what_ptxas_refuses_is_shown_at_the_line():
+    @warpjit
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        Out[0] = T.asm("bad.instruction %0;", "int32")
+
+    with pytest.raises(CompileError) as caught:
+        kernel.cubin(T.Tensor((32,), "int32"), target="sm_90a")
+    assert 'T.asm("bad.instruction %0;", "int32")' in str(caught.value)
