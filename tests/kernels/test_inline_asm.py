@@ -1,11 +1,11 @@
-"""T.asm: operands of every type, windows of registers and of memory, scopes, escapes, and what is refused."""
+"""T.asm: operands of every type, windows of registers and of memory, scopes, escapes. Refusals: `tests/errors`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from refusals import ONE_WARP, refused
+from refusals import ONE_WARP
 
 from warpjit import CompileError, SimulationError, T, warpjit
 
@@ -215,129 +215,6 @@ def test_what_the_compiler_may_do_with_a_text():
     lines = asm_lines(unused)
     assert [("volatile" in line, '"memory"' in line) for line in lines] == [(True, False), (True, True), (True, False)]
     assert "mov.b32 %0, 8;" in lines[0]
-
-
-# ---- refusals --------------------------------------------------------------------------------------------
-
-
-def messages(body) -> list[str]:
-    return [message for message, _ in refused(body)]
-
-
-def test_texts_that_do_not_fit_their_operands():
-    def kernel(Out):
-        T.device_entry(launch=ONE_WARP)
-        lane = T.cuda.lane_id()
-        T.asm("mov.b32 %0, %2;", "int32", lane)
-        T.asm("mov.b32 %0, 1;", "int32", lane)
-        T.asm("mov.b32 %0, %laneid;", "int32")
-        T.asm("mov.b32 %0, 1", "int32")
-        T.asm("{ mov.b32 %0, 1;", "int32")
-        T.asm("membar.gl %0;")
-        T.asm(3)
-
-    assert messages(kernel) == [
-        "T.asm: text: expected an operand from %0 to %1 but got %2",
-        "T.asm: text: expected every operand in the text, but %1 of %0 to %1 is not",
-        "T.asm: text: expected the number of an operand after % but got '%laneid;': a percent sign is written %%",
-        "T.asm: text: expected a semicolon at the end of the text but got '1'",
-        "T.asm: text: expected as many { as } in the text, each after its {",
-        "T.asm: text: expected an operand from none (there are no operands) but got %0",
-        "T.asm: text: expected a string but got int 3",
-    ]
-
-
-def test_operands_that_are_none():
-    def kernel(Out):
-        T.device_entry(launch=ONE_WARP)
-        lane = T.cuda.lane_id()
-        fragment = T.cuda.fragments("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "D")
-        bars = T.alloc_shared((2,), "mbarrier")
-        T.asm("mov.b32 %0, 1;", lane)
-        T.asm("mov.b32 %0, 1;", "int4")
-        T.asm("mov.b32 %0, %1;", "int32", "int32")
-        T.asm("mov.b32 %0, %0;", updates=lane)
-        T.asm("mov.b32 %0, %0;", updates=fragment)
-        T.asm("ld.shared.b64 %0, [%1];", "int64", bars)
-        T.asm("mov.b32 %0, 1;", "int32", scope="lane")
-        T.asm("mov.b32 %0, 1;", "int32", volatile=1)
-        T.asm("mov.b32 %0, %1;", "int32", lane, meaning=lambda a: a)
-        T.asm("mov.b32 %0, %1;", "int32", lane, meaning=3)
-        T.asm("ld.global.b32 %0, [%1];", "int32", Out.ptr(0), meaning=same)
-        T.asm("prefetch.global.L2 [%0];", (), Out.view(2, 32))
-
-    out, update, read = (f'T.asm("mov.b32 %0, {source};"): ' for source in ("1", "%0", "%1"))
-    assert messages(kernel) == [
-        f"{out}outs: expected a data type, or a window that is written, but got a scalar of type int32",
-        f"{out}outs: expected a data type of 8 to 64 bits but got int4",
-        f"{read}ins: expected a number, a pointer or a window but got str 'int32': as a result, a data type "
-        "stands in outs",
-        f"{update}updates: expected a local tensor or a window but got a scalar of type int32",
-        f"{update}updates: fragment is spread over lanes: give fragment.regs, this lane's registers",
-        'T.asm("ld.shared.b64 %0, [%1];"): ins: bars holds mbarriers: give a pointer, bars.ptr(i)',
-        f'{out}scope: expected one of "thread", "warp", "warpgroup", "cta" but got str \'lane\'',
-        f"{out}volatile: expected True or False but got int 1",
-        f"{read}meaning: expected a Python function defined outside of the kernel but got <lambda>, which is traced "
-        "with it",
-        f"{read}meaning: expected a Python function but got int 3",
-        'T.asm("ld.global.b32 %0, [%1];"): meaning: expected a window, A[i : i + 4], for %1 but got a pointer: how '
-        "many bytes the text accesses is not known",
-        'T.asm("prefetch.global.L2 [%0];"): ins: expected a window of one axis but got Out of shape (2, 32)',
-    ]
-
-
-def test_control_flow_in_which_a_scope_parts():
-    def kernel(Out):
-        T.device_entry(launch=ONE_WARP)
-        lane = T.cuda.lane_id()
-        if lane < 4:
-            T.asm("bar.warp.sync 0xffffffff;", scope="warp")
-
-    (message,) = messages(kernel)
-    assert message == (
-        'T.asm("bar.warp.sync 0xffffffff;") must be executed by a whole warp together, but it stands under control '
-        "flow that is different from lane to lane: not all of its threads get there"
-    )
-
-
-def too_many(a):
-    return a, a
-
-
-def wrong_type(a):
-    return a * 0.5
-
-
-def wrong_shape(a):
-    return np.zeros((3, 7), np.int32)
-
-
-def broken(a):
-    raise KeyError("x")
-
-
-@pytest.mark.parametrize(
-    ("meaning", "sentence"),
-    [
-        (None, "the simulator does not know what this text does: expected meaning=, a function over arrays of lanes"),
-        (too_many, "meaning: expected 1 results but got 2"),
-        (wrong_type, "meaning: expected an array of int32 for %0 but got float64"),
-        (wrong_shape, "meaning: expected an array of shape (warps, 32) for %0 but got (3, 7)"),
-        (broken, "meaning raised KeyError: 'x'"),
-    ],
-)
-def test_meanings_that_the_simulator_cannot_use(meaning, sentence):
-    @warpjit
-    def kernel(Out, *, meaning):
-        T.device_entry(launch=ONE_WARP)
-        lane = T.cuda.lane_id()
-        Out[lane] = T.asm("neg.s32 %0, %1;", "int32", lane, meaning=meaning)
-
-    out = torch.zeros(32, dtype=torch.int32)
-    with pytest.raises(SimulationError) as caught:
-        kernel(out, meaning=meaning)
-    assert f'T.asm("neg.s32 %0, %1;"): {sentence}; CTA (0, 0, 0), warp 0' in str(caught.value)
-    assert 'T.asm("neg.s32 %0, %1;", "int32", lane, meaning=meaning)' in str(caught.value)
 
 
 @pytest.mark.nvcc
