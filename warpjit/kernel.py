@@ -60,7 +60,7 @@ class Kernel:
         plain = getattr(function, "__func__", function)
         self.function = plain
         self.options = options
-        self.function_source = source.of_function(plain)
+        self.function_source = source.of_kernel(plain)
         self.signature: Signature = signature.of_function(plain, local_names)
         self._programs: dict[tuple[Specialization, Target], tuple[Program, ...]] = {}
         self._loaded: dict[tuple[Specialization, int], tuple[Loaded, ...]] = {}

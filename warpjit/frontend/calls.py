@@ -181,7 +181,7 @@ def _of_language(value: Value, seen: set[types.CodeType]) -> bool:
 
 def inline(tracer: Tracer, function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """The helper's body, traced here."""
-    source: FunctionSource = helper_source(function)
+    source: FunctionSource = helper_source(function, tracer.scope.source)
     note_function(tracer.captures, function)
     scope = Scope(source, function, outer=tracer.builder.loc, captures=tracer.captures)
     try:

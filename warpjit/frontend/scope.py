@@ -122,7 +122,7 @@ class Scope:
 
 
 _LIVENESS: dict[ast.AST, Liveness] = {}
-_SOURCES: dict[types.CodeType, FunctionSource] = {}
+_SOURCES: dict[tuple[str, types.CodeType], FunctionSource] = {}
 
 
 def _liveness(node: ast.FunctionDef | ast.Lambda) -> Liveness:
@@ -132,10 +132,11 @@ def _liveness(node: ast.FunctionDef | ast.Lambda) -> Liveness:
     return found
 
 
-def helper_source(function: Callable[..., Any]) -> FunctionSource:
-    """The source of a helper, read once for each code object. SourceError as in `of_function`."""
-    code = function.__code__
-    found = _SOURCES.get(code)
+def helper_source(function: Callable[..., Any], caller: FunctionSource) -> FunctionSource:
+    """The source of a helper, read once for each code object; where it stands in the caller's file, the text of that
+    is what was read then. SourceError as in `of_function`."""
+    key = (function.__code__.co_filename, function.__code__)  # equal code may stand in two files
+    found = _SOURCES.get(key)
     if found is None:
-        found = _SOURCES[code] = of_function(function)
+        found = _SOURCES[key] = of_function(function, caller.origin)
     return found

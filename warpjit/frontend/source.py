@@ -1,10 +1,10 @@
 """The source of a function, read once, at decoration, and proven to be what Python runs.
 
-`of_function` reads the lines that `linecache` gives at that moment, parses the whole file (so line numbers,
-columns and multi-line strings stay the user's), finds the definition by the code object's line, name and
-positions, and compiles the text again to see that it gives the same code: a file that was edited since it was
-imported is refused, never traced. What names mean (globals, closure) stays with the function object; what the
-definition means is the tracer's.
+`of_function` reads the lines that `linecache` gives at that moment (of `python -c` the interpreter's own argument),
+parses the whole file (so line numbers, columns and multi-line strings stay the user's), finds the definition by the
+code object's line, name and positions, and compiles the text again to see that it gives the same code: a file that was
+edited since it was imported is refused, never traced. What names mean (globals, closure) stays with the function
+object; what the definition means is the tracer's.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import functools
 import hashlib
 import inspect
 import linecache
+import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -29,6 +30,8 @@ FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 _FUTURE_FLAGS = functools.reduce(
     lambda flags, name: flags | int(getattr(__future__, name).compiler_flag), __future__.all_feature_names, 0
 )
+COMMAND = "<string>"
+"""What Python calls the program of `python -c`, and any other text without a file."""
 _PYTEST_NAMES = ("@py_builtins", "@pytest_ar")
 
 
@@ -92,9 +95,10 @@ class FunctionSource:
         return hashlib.sha256(ast.dump(node).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def of_function(function: Callable[..., Any]) -> FunctionSource:
+def of_function(function: Callable[..., Any], known: SourceFile | None = None) -> FunctionSource:
     """The source of a Python function, lambda or static method, as it is now.
 
+    known   a text that was read before: if it is the one that the function was compiled from, it is not read again
     SourceError: not a Python function; no source to be had (standard input, `exec`); the text is not the one
     that the function was compiled from; a lambda that cannot be told from its neighbours.
     """
@@ -104,16 +108,37 @@ def of_function(function: Callable[..., Any]) -> FunctionSource:
     code = plain.__code__
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise SourceError(f"expected a function of def or lambda but {plain.__qualname__} is an async def")
-    origin = _read(plain)
-    node = _find(origin, code)
-    if node is None or not _same_code(origin, code, node):
+    found = _definition(plain, known) if known is not None and known.file == code.co_filename else None
+    found = found or _definition(plain, _read(plain))
+    if found is None and code.co_filename == COMMAND:
+        raise _no_source(plain)
+    if found is None:
         raise SourceError(
             f"{code.co_filename}, line {code.co_firstlineno}: the text of {plain.__qualname__} is not what Python "
             "compiled: the file was edited after it was imported, or something rewrote the code. Import it afresh."
         )
-    return FunctionSource(
-        code.co_filename, plain.__qualname__, code.co_firstlineno, _text_of(origin.lines, node), node, origin
-    )
+    return found
+
+
+def of_kernel(function: Callable[..., Any]) -> FunctionSource:
+    """The source of a kernel. SourceError as in `of_function`, and for a lambda: a kernel is made of statements."""
+    found = of_function(function)
+    if isinstance(found.node, ast.Lambda):
+        raise SourceError(
+            f"{found.file}, line {found.first_line}: expected a function of def but got a lambda: a kernel begins with "
+            "T.device_entry(...) and is made of statements; a lambda can be a helper"
+        )
+    return found
+
+
+def _definition(function: types.FunctionType, origin: SourceFile) -> FunctionSource | None:
+    """The function's definition in a text; None if the text is not what it was compiled from."""
+    code = function.__code__
+    node = _find(origin, code)
+    if node is None or not _same_code(origin, code, node):
+        return None
+    text = _text_of(origin.lines, node)
+    return FunctionSource(code.co_filename, function.__qualname__, code.co_firstlineno, text, node, origin)
 
 
 # ---- reading and parsing ------------------------------------------------------------------------------
@@ -126,12 +151,10 @@ def _read(function: types.FunctionType) -> SourceFile:
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines and hasattr(linecache, "_getlines_from_code"):  # the interactive interpreter of 3.13 and later
         lines = linecache._getlines_from_code(code)
+    if not lines and code.co_filename == COMMAND:
+        lines = (command(sys.orig_argv) or "").splitlines(keepends=True)
     if not lines:
-        raise SourceError(
-            f"the source of {function.__qualname__} cannot be had: {code.co_filename!r} cannot be read. "
-            "Kernels are traced from their source, so define them in a file or a notebook cell "
-            "(not on standard input, and not through exec without a linecache entry)."
-        )
+        raise _no_source(function)
     try:
         text = "".join(lines).replace("\r\n", "\n")
         return _parse(code.co_filename, text, code.co_flags & _FUTURE_FLAGS)
@@ -140,6 +163,40 @@ def _read(function: types.FunctionType) -> SourceFile:
             f"{code.co_filename}, line {problem.lineno}: the file no longer parses ({problem.msg}); it was edited "
             f"after {function.__qualname__} was imported from it."
         ) from None
+
+
+def _no_source(function: types.FunctionType) -> SourceError:
+    return SourceError(
+        f"the source of {function.__qualname__} cannot be had: {function.__code__.co_filename!r} cannot be read. "
+        "Kernels are traced from their source, so define them in a file or a notebook cell "
+        "(not on standard input, and not through exec without a linecache entry)."
+    )
+
+
+def command(arguments: Sequence[str]) -> str | None:
+    """The program of `python -c program`, from the interpreter's own arguments; None where there is none.
+
+    Options are read as Python's manual has them ("Command line and environment"): -W and -X take an argument, letters
+    may stand together, and -c ends the options. Whether it is the text of a function is for the caller to prove.
+    """
+    waiting = list(arguments[1:])
+    while waiting:
+        option = waiting.pop(0)
+        if option.startswith("--"):
+            del waiting[: option == "--check-hash-based-pycs"]
+            continue
+        letters = option[1:] if option.startswith("-") else ""
+        first = next((i for i, letter in enumerate(letters) if letter in "cmWX"), None)
+        if not letters:
+            return None
+        if first is None:
+            continue
+        attached = letters[first + 1 :]
+        if letters[first] in "cm":
+            program = attached or (waiting[0] if waiting else "")
+            return program + "\n" if letters[first] == "c" else None
+        del waiting[: not attached]
+    return None
 
 
 @functools.lru_cache(maxsize=64)
