@@ -1,0 +1,20 @@
+"""A differential fuzzer of the language: random small kernels, run by Python, by the simulator and on the GPU.
+
+    python -m tests.fuzz --programs 2000 --seed 0      on the simulator; with --gpu on the GPU as well
+
+    types         the scalar types and how they meet, written down again, apart from the package
+    numbers       one number with the device's arithmetic, from Python's ints and numpy's scalars
+    oracle        the kernel's own text run by Python, a thread at a time, in step only where threads exchange values
+    names         what stands for `T` there
+    expressions   random expressions of a type
+    statements    random statements, loops, branches, helpers
+    exchanges     random shuffles, votes, sums, atomics, and shared memory between barriers
+    programs      a whole module: arguments, kernel, results; a seed makes one program
+    trial         one program run all ways, and what differed
+    shrink        a smaller program that still fails, found on Python's syntax tree
+    texts         many kernels in one run of nvcc, whose warnings are read
+
+Programs are well defined by construction, and the oracle refuses what is not (`Invalid`): no division by zero, no index
+outside, nothing unwritten is read, no race. Kernels are traced with `contract=False`, so floats agree bit for bit; a
+NaN is like any other NaN. Left out: matrix instructions, asynchronous copies, layouts, approximate functions.
+"""

@@ -1,0 +1,346 @@
+"""Random expressions of a type, well defined whatever the values of the names in them.
+
+`Expressions.of(type, depth)` gives text that is of this type for certain: literals stand only beside something typed,
+or in a conversion. Divisors are never 0, shifts never below 0, indices inside. Names whose type depends on whether a
+loop carries them (`loose`: bound to a literal) and static ones (variables of expanded loops) stand in few places only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .types import ALL, BITS, FLOATS, INTS, SIGNED, WORDS, greatest, least, meeting_in
+
+LOOSE, STATIC = "loose", "static"
+ELEMENTS = 16
+"""Elements of an input, and of a local tensor 4."""
+REGISTERS = 4
+Maker = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A function of the program: the types of its parameters and of what it returns."""
+
+    name: str
+    parameters: tuple[str, ...]
+    results: tuple[str, ...]
+    optional: int = 0
+    talks: bool = False
+
+
+@dataclass
+class Scope:
+    """What is bound on every path to the present line."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    helpers: list[Helper] = field(default_factory=list)
+    same: set[str] = field(default_factory=set)
+
+    def copy(self) -> Scope:
+        return Scope(dict(self.names), list(self.helpers), set(self.same))
+
+
+class Expressions:
+    """Makes expressions in a scope; `types` are those that this program likes."""
+
+    def __init__(self, rng: random.Random, types: tuple[str, ...], inputs: tuple[str, ...]):
+        self.rng, self.types, self.inputs = rng, types, inputs
+        self.scope = Scope()
+        self.registers: dict[str, str] = {}
+        self.tables: dict[str, list[tuple[int, Callable[[str, int], str]]]] = {
+            "int": INTEGERS,
+            "float": REALS,
+            "bool": TRUTHS,
+        }
+
+    # ---- choices ---------------------------------------------------------------------------------------
+
+    def pick(self, *choices: str) -> str:
+        return self.rng.choice(choices)
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def bound(self, *kinds: str) -> list[str]:
+        return [name for name, kind in self.scope.names.items() if kind in kinds]
+
+    def any_type(self, *among: str) -> str:
+        """One that the program likes, else any."""
+        liked = [kind for kind in self.types if kind in among]
+        return self.rng.choice(liked) if liked and self.chance(0.9) else self.rng.choice(among)
+
+    # ---- leaves ----------------------------------------------------------------------------------------
+
+    def number(self, kind: str) -> str:
+        """A literal that fits."""
+        if kind == "bool":
+            return self.pick("True", "False")
+        if kind in FLOATS:
+            return self.pick("0.0", "1.0", "-1.5", "0.1", "3.0", "1e-3", "-0.0", "2.5", "100.0", "65504.0")
+        top, low = greatest(kind), least(kind)
+        edges = [0, 1, 2, 3, 4, 5, 7, 8, 10, 16, 31, 32, 63, 100, 127, top, top - 1, low, low + 1, top // 2 + 1]
+        edges += [-1, -2, -3, -7, -8, -100] if kind in SIGNED else []
+        value = self.rng.choice(edges if self.chance(0.4) else edges[:9])
+        return str(value)
+
+    def literal(self, kind: str) -> str:
+        return self.number(kind) if kind == "bool" else f"T.{kind}({self.number(kind)})"
+
+    def leaf(self, kind: str) -> str:
+        names = self.bound(kind)
+        if names and self.chance(0.75):
+            return self.rng.choice(names)
+        if kind in self.inputs and self.chance(0.6):
+            return f"x_{kind}[{self.index(ELEMENTS, 0)}]"
+        others = [name for name, other in self.scope.names.items() if other in (*ALL, LOOSE)]
+        if others and self.chance(0.5):
+            return f"T.{kind}({self.rng.choice(others)})"
+        return self.literal(kind)
+
+    def weak(self, kind: str) -> str:
+        """What stands beside an expression of a type: a literal, a static name, a loose one."""
+        names = self.bound(STATIC) if kind in INTS else []
+        if kind in ("int32", "int64", *FLOATS):
+            names += self.bound(LOOSE)
+        return self.rng.choice(names) if names and self.chance(0.5) else self.number(kind)
+
+    def index(self, size: int, depth: int) -> str:
+        """An int32 (or static) from 0 to size - 1."""
+        statics = self.bound(STATIC)
+        kind = self.rng.random()
+        if kind < 0.15:
+            return str(self.rng.randrange(size))
+        if kind < 0.25 and statics and size >= REGISTERS:
+            return self.rng.choice(statics)
+        inner = self.of("int32", depth) if depth else self.rng.choice(self.bound("int32") or ["T.int32(5)"])
+        if kind < 0.45 and size & size - 1 == 0:
+            return f"({inner} & {size - 1})"
+        if kind < 0.6:
+            return f"min(max({inner}, 0), {size - 1})"
+        if kind < 0.7:
+            return f"({inner} * {self.pick('2', '3', '4', '8')} + {self.pick('0', '1', '4')}) % {size}"
+        return f"{inner} % {size}"
+
+    # ---- expressions -----------------------------------------------------------------------------------
+
+    def of(self, kind: str, depth: int) -> str:
+        if depth <= 0 or self.chance(0.15):
+            return self.leaf(kind)
+        table = self.tables["bool" if kind == "bool" else "int" if kind in INTS else "float"]
+        (maker,) = self.rng.choices([each for _, each in table], [weight for weight, _ in table])
+        return maker(self, kind, depth - 1)
+
+    def beside(self, kind: str, depth: int) -> tuple[str, str]:
+        """Two operands, of which one may be weak."""
+        a = self.of(kind, depth)
+        b = self.weak(kind) if self.chance(0.35) else self.of(kind, depth - 1)
+        return (a, b) if self.chance(0.7) else (b, a)
+
+    def divisor(self, kind: str, depth: int) -> str:
+        """Never 0."""
+        if kind in FLOATS:
+            return self.of(kind, depth)
+        way = self.rng.random()
+        if way < 0.5:
+            signs = ("", "-") if kind in SIGNED else ("",)
+            return self.pick(*signs) + self.pick("1", "2", "3", "4", "5", "7", "8", "16", "100")
+        inner = self.of(kind, depth)
+        return f"({inner} | 1)" if way < 0.75 else f"({inner} % {self.pick('3', '5', '8')} + {self.pick('1', '2')})"
+
+    def condition(self, depth: int) -> str:
+        """What stands after `if` and `while`: a bool, or a number that is meant as `!= 0`."""
+        if self.chance(0.08):
+            return self.of(self.any_type(*INTS), depth)
+        return self.of("bool", depth)
+
+    def fact(self, depth: int) -> str:
+        """A comparison that teaches something of a name."""
+        names = self.bound("int32", "int64") or ["T.int32(7)"]
+        name = self.rng.choice(names)
+        low, high = sorted(self.rng.sample(range(-4, 40), 2))
+        step = self.pick("2", "4", "8", "3")
+        choices = (f"{low} <= {name} < {high}", f"{name} % {step} == {self.pick('0', '1')}", f"{name} < {high}")
+        return self.pick(*choices, f"{low} < {name}", f"{name} == {high}", f"{name} >= 0", f"not {name} > {high}")
+
+    def call(self, kind: str, depth: int) -> str | None:
+        """A call of a helper that returns one value of the type, if there is one."""
+        known = [each for each in self.scope.helpers if each.results == (kind,) and not each.talks]
+        return self.call_of(self.rng.choice(known), depth) if known else None
+
+    def call_of(self, helper: Helper, depth: int) -> str:
+        kept = len(helper.parameters) - self.rng.randint(0, helper.optional)
+        args = [
+            str(self.rng.randrange(4)) if each == STATIC else self.of(each, depth) for each in helper.parameters[:kept]
+        ]
+        return f"{helper.name}({', '.join(args)})"
+
+
+# ---- what makes an expression: weights and makers -------------------------------------------------------
+
+Make = Callable[[Expressions, str, int], str]
+
+
+def _operator(*signs: str) -> Make:
+    def make(my: Expressions, kind: str, depth: int) -> str:
+        a, b = my.beside(kind, depth)
+        return f"({a} {my.pick(*signs)} {b})"
+
+    return make
+
+
+def _divided(my: Expressions, kind: str, depth: int) -> str:
+    return f"({my.of(kind, depth)} {my.pick('//', '%')} {my.divisor(kind, depth - 1)})"
+
+
+def _shifted(my: Expressions, kind: str, depth: int) -> str:
+    way = my.rng.random()
+    if way < 0.5:
+        count = str(my.rng.randrange(BITS[kind] + 3))
+    elif way < 0.75:
+        count = f"({my.of(my.any_type(*INTS), depth - 1)} & {my.pick('3', '7', '31', '63', '127')})"
+    else:
+        count = f"{my.of('int32', depth - 1)} % {my.pick('8', '33', '70', '300')}"
+        count = f"({count})"
+    return f"({my.of(kind, depth)} {my.pick('<<', '>>')} {count})"
+
+
+def _unary(*signs: str) -> Make:
+    return lambda my, kind, depth: f"{my.pick(*signs)}{my.of(kind, depth)}"
+
+
+def _extreme(my: Expressions, kind: str, depth: int) -> str:
+    a, b = my.beside(kind, depth)
+    return f"{my.pick('min', 'max', 'T.min', 'T.max')}({a}, {b})"
+
+
+def _absolute(my: Expressions, kind: str, depth: int) -> str:
+    return f"{my.pick('abs', 'T.abs')}({my.of(kind, depth)})"
+
+
+def _mixed(my: Expressions, kind: str, depth: int) -> str:
+    pairs = list(meeting_in(kind, (*INTS, *FLOATS)))
+    if not pairs:
+        return my.of(kind, depth)
+    liked = [pair for pair in pairs if pair[0] in my.types and pair[1] in my.types]
+    a, b = my.rng.choice(liked or pairs)
+    signs = ("+", "-", "*") if kind in FLOATS else ("+", "-", "*", "&", "|", "^")
+    return f"({my.of(a, depth)} {my.pick(*signs)} {my.of(b, depth)})"
+
+
+def _converted(my: Expressions, kind: str, depth: int) -> str:
+    inner = my.of(my.any_type(*ALL), depth)
+    if kind == "int32" and my.chance(0.3):
+        return f"int({inner})"
+    if kind == "float32" and my.chance(0.3):
+        return f"float({inner})"
+    return f'T.cast({inner}, "{kind}")' if my.chance(0.2) else f"T.{kind}({inner})"
+
+
+def _choice(my: Expressions, kind: str, depth: int) -> str:
+    test = my.fact(depth) if my.chance(0.3) else my.condition(depth)
+    return f"({my.of(kind, depth)} if {test} else {my.of(kind, depth)})"
+
+
+def _called(my: Expressions, kind: str, depth: int) -> str:
+    return my.call(kind, depth) or my.of(kind, depth)
+
+
+def _power(my: Expressions, kind: str, depth: int) -> str:
+    return f"{my.leaf(kind)} ** {my.pick('1', '2', '3')}"
+
+
+def _cdiv(my: Expressions, kind: str, depth: int) -> str:
+    return f"T.cdiv({my.of(kind, depth)}, {my.pick('1', '3', '4', '8', '100')})"
+
+
+def _bits(my: Expressions, kind: str, depth: int) -> str:
+    if kind == "int32" and my.chance(0.4):
+        return f"T.{my.pick('popc', 'clz')}({my.of(my.any_type(*WORDS), depth)})"
+    if kind not in WORDS:
+        return my.of(kind, depth)
+    if kind in ("int64", "uint64") or my.chance(0.3):
+        return f"T.brev({my.of(kind, depth)})"
+    a, b, c = (my.of(each, depth - 1) for each in (kind, my.any_type("int32", "uint32"), kind))
+    return my.pick(
+        f"T.lop3({a}, {b}, {c}, {my.rng.randrange(256)})",
+        f"T.prmt({a}, {b}, {my.pick('0x3210', '0x5410', '0x89AB', '0x7531', c)})",
+        f"T.funnel_shift_{my.pick('left', 'right')}({a}, {b}, {c}, clamp={my.pick('True', 'False')})",
+    )
+
+
+def _of_bools(my: Expressions, kind: str, depth: int) -> str:
+    if kind != "int32":
+        return my.of(kind, depth)
+    return f"({my.of('bool', depth)} {my.pick('+', '-', '*')} {my.of('bool', depth)})"
+
+
+def _fma(my: Expressions, kind: str, depth: int) -> str:
+    return f"T.fma({', '.join(my.of(kind, depth - 1) for _ in range(3))})"
+
+
+def _function(my: Expressions, kind: str, depth: int) -> str:
+    return f"T.{my.pick('sqrt', 'floor', 'ceil', 'trunc', 'round', 'rcp')}({my.of(kind, depth)})"
+
+
+def _quotient(my: Expressions, kind: str, depth: int) -> str:
+    if kind == "float32" and my.chance(0.4):
+        integer = my.any_type(*INTS)
+        return f"({my.of(integer, depth)} / {my.of(integer, depth)})"
+    a, b = my.beside(kind, depth)
+    return f"({a} / {b})"
+
+
+def _with_integer(my: Expressions, kind: str, depth: int) -> str:
+    return f"({my.of(kind, depth)} {my.pick('+', '-', '*', '/')} {my.of(my.any_type(*INTS), depth)})"
+
+
+def _reinterpreted(my: Expressions, kind: str, depth: int) -> str:
+    source = {"float16": "int16", "bfloat16": "uint16", "float32": "int32", "float64": "uint64"}[kind]
+    return f'T.reinterpret({my.of(source, depth)}, "{kind}")'
+
+
+def _compared(my: Expressions, kind: str, depth: int) -> str:
+    if my.chance(0.3):
+        return f"({my.fact(depth)})"
+    a, b = my.beside(my.any_type(*INTS, *FLOATS), depth)
+    return f"({my.pick('', '', '', 'not ')}{a} {my.pick('<', '<=', '==', '!=', '>', '>=')} {b})"
+
+
+def _compared_mixed(my: Expressions, kind: str, depth: int) -> str:
+    meeting = my.any_type("int16", "int32", "int64", "uint64", *FLOATS)
+    a, b = my.rng.choice(list(meeting_in(meeting, (*INTS, *FLOATS))))
+    return f"({my.of(a, depth)} {my.pick('<', '<=', '==', '!=', '>', '>=')} {my.of(b, depth)})"
+
+
+def _chained(my: Expressions, kind: str, depth: int) -> str:
+    number = my.any_type(*INTS, *FLOATS)
+    a, b, c = my.of(number, depth), my.of(number, depth), my.weak(number) if my.chance(0.4) else my.of(number, depth)
+    return f"({a} {my.pick('<', '<=', '!=')} {b} {my.pick('<', '<=', '==', '>')} {c})"
+
+
+def _joined(my: Expressions, kind: str, depth: int) -> str:
+    parts = [f"({my.of('bool', depth)})" for _ in range(my.rng.choice((2, 2, 3)))]
+    return f"({(my.pick(' and ', ' or ')).join(parts)})"
+
+
+def _negated(my: Expressions, kind: str, depth: int) -> str:
+    return f"(not ({my.condition(depth)}))"
+
+
+INTEGERS: list[tuple[int, Make]] = [
+    *[(24, _operator("+", "-", "*", "&", "|", "^")), (12, _divided), (8, _shifted), (5, _unary("-", "~"))],
+    *[(7, _extreme), (3, _absolute), (7, _mixed), (9, _converted), (7, _choice), (7, _called), (2, _power)],
+    *[(2, _cdiv), (5, _bits), (2, _of_bools)],
+]
+REALS: list[tuple[int, Make]] = [
+    *[(24, _operator("+", "-", "*")), (6, _quotient), (5, _divided), (4, _unary("-")), (7, _extreme), (3, _absolute)],
+    *[(7, _mixed), (8, _converted), (6, _choice), (7, _called), (2, _power), (5, _fma), (6, _function)],
+    *[(3, _with_integer), (3, _reinterpreted)],
+]
+TRUTHS: list[tuple[int, Make]] = [
+    *[(24, _compared), (6, _compared_mixed), (6, _chained), (8, _joined), (5, _negated), (4, _converted)],
+    *[(2, _choice), (2, _called), (2, _operator("&", "|", "^", "==", "!="))],
+]
