@@ -130,11 +130,15 @@ def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     left = _unbool(builder, natural(builder, a), False)
     if isinstance(b, float) or (isinstance(b, Scalar) and b.dtype.is_float):
         raise TraceError(f"expected an integer to shift by but got {describe(b)}")
-    right = (
-        literal(builder, b, left.dtype) if is_number(b) else convert(builder, _unbool(builder, b, False), left.dtype)
-    )
+    counted = literal(builder, b, left.dtype) if is_number(b) else _unbool(builder, b, False)
+    assert isinstance(counted, Scalar)
     if not left.dtype.is_int:
         raise TraceError(f"expected an integer to shift but got {describe(left)}")
+    if counted.dtype.bits > left.dtype.bits and not counted.facts.fits(left.dtype):
+        # Cut to the narrower type, 256 would be 0.
+        wide = dtypes.dtype(f"{'int' if left.dtype.signed else 'uint'}{counted.dtype.bits}")
+        return convert(builder, _shift(builder, op, convert(builder, left, wide), counted), left.dtype)
+    right = convert(builder, counted, left.dtype)
     count = right.facts.constant
     if op == "shl" and count is not None and 0 <= count < left.dtype.bits - 1:
         power = constant(left.dtype, 1 << count)
