@@ -10,6 +10,7 @@ from warpjit.errors import TraceError
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Scalar, TensorValue, Value, constant, is_number
 from warpjit.ir import dtypes
+from warpjit.ir.conversion import convert
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Const
@@ -28,11 +29,19 @@ def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar
         if value not in (0, 1):
             raise TraceError(f"the literal {value!r} is not a bool")
         return Scalar(dtype, Facts(int(value), int(value), int(value), Uniformity.STATIC), Const(bool(value), dtype))
-    with np.errstate(over="ignore"):
-        rounded = float(np.asarray(value, dtype=np.float64).astype(dtype.numpy))
+    rounded = rounded_once(value, dtype)
     if math.isinf(rounded) and not math.isinf(value):
         raise TraceError(f"the literal {value!r} is too large for {dtype}")
     return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(rounded, dtype))
+
+
+def rounded_once(value: int | float, dtype: DType) -> float:
+    """A static number as a float type holds it: rounded from its exact value, as the device converts."""
+    exact = np.asarray(value, dtype=np.float64)
+    if isinstance(value, int) and dtypes.int64.min <= value <= dtypes.uint64.max:
+        exact = np.asarray(value, dtype=np.int64 if value < 0 else np.uint64)
+    with np.errstate(over="ignore"):
+        return float(exact.astype(dtype.numpy) if dtype.bits == 8 else convert(exact, dtype))
 
 
 def natural(builder: Builder, value: Value) -> Scalar:
