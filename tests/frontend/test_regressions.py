@@ -131,13 +131,6 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], int, str]] = [
     (axis_of_thread, (3,), {}, 3, 'expected an axis "x", "y" or "z" but got a scalar of type int32'),
     (store_of, (), {"dtype": "int4"}, 4, "an element of shared is a int4, less than a byte: view the tensor as uint8"),
     (load_of, (), {"dtype": "uint4"}, 4, "an element of shared is a uint4, less than a byte: view the tensor as uint8"),
-    (
-        load_of,
-        (),
-        {"dtype": "float8_e4m3fn"},
-        4,
-        "float8_e4m3fn is not converted to int32: no instruction of the table does",
-    ),
     (comparison_of, (), {"dtype": "float8_e5m2"}, 4, "lt is not defined for float8_e5m2"),
     (negated_tensor, (), {}, 3, "neg of a tensor: operations work on elements, read them with an index"),
 ]

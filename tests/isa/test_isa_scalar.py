@@ -27,6 +27,7 @@ from warpjit.isa.scalar import (
     SPECIAL,
     UNPACK64,
 )
+from warpjit.isa.scalar_float8 import FLOAT8
 from warpjit.isa.scalar_text import FLOATS, INTEGERS, STORED, VALUES
 
 COUNT = 400
@@ -146,7 +147,7 @@ def test_select_and_move_keep_bits() -> None:
 
 
 def test_every_pair_converts() -> None:
-    assert set(CONVERT) == {(to.name, of.name) for to in VALUES for of in VALUES}
+    assert set(CONVERT) == {(to.name, of.name) for to in VALUES for of in VALUES} | set(FLOAT8)
     for (to, of), row in CONVERT.items():
         got = meaning(row, np.array([0, 1], dtype(of).numpy))
         assert got.dtype == dtype(to).numpy

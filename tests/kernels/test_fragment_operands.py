@@ -236,7 +236,6 @@ def test_values_that_do_not_fit():
         small.fill(1.5)
         small.fill(small)
         small.cast("float19")
-        small.cast("float8_e4m3fn")
 
     messages = [message for message, _ in refused(kernel)]
     assert messages[:3] == [
@@ -245,7 +244,6 @@ def test_values_that_do_not_fit():
         "expected a number to store in small but got the tensor small",
     ]
     assert messages[3].startswith("expected the name of a data type but got 'float19'; the names are float16, ")
-    assert messages[4] == "int8 is not converted to float8_e4m3fn: no instruction of the table does"
 
 
 # ---- what a target has --------------------------------------------------------------------------------------------

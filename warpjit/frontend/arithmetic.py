@@ -21,6 +21,7 @@ from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts
 from warpjit.ir.nodes import Const, Local
 from warpjit.isa.scalar import ARITHMETIC, COMPARE, CONVERT, SELECT
+from warpjit.isa.scalar_float8 import by_way_of
 
 BITWISE = ("and", "or", "xor")
 
@@ -104,7 +105,10 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
         facts = fact.of_type(dtype, scalar.uniformity)
     row = CONVERT.get((dtype.name, scalar.dtype.name))
     if row is None:
-        raise TraceError(f"{scalar.dtype} is not converted to {dtype}: no instruction of the table does")
+        step = by_way_of(dtype, scalar.dtype)
+        if step is None:
+            raise TraceError(f"{scalar.dtype} is not converted to {dtype}: no instruction of the table does")
+        return convert(builder, convert(builder, scalar, step), dtype)
     return builder.operate(row, (builder.atom(scalar),), facts, loops=scalar.loops)
 
 

@@ -1,4 +1,4 @@
-"""What a tensor spread over the lanes of a warp offers: `fill`, `cast`, `regs`, `each`, `as_operand`.
+"""What a tensor spread over the lanes of a warp offers: `fill`, `regs`, `each`, `as_operand`. (`casts` has `cast`.)
 
 A fragment of four axes (row repeats, column repeats, rows, columns), as `T.cuda.fragments` gives it, is the matrix of
 (row repeats · rows, column repeats · columns); one of two axes is a matrix as it is. Nothing here moves a value from
@@ -18,16 +18,13 @@ from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
 from warpjit.frontend.addresses import Index, static_int
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.rearrange import rearrange
-from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Registers, Slot
+from warpjit.ir.nodes import Registers
 from warpjit.isa.operands import ONE_WARP, accepts, elements_a_register, fragment_operand
 from warpjit.isa.proof import prove
 from warpjit.isa.row import Operand, Row
-from warpjit.isa.scalar import CONVERT_PAIR
 from warpjit.isa.table import lookup
 from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m
 
@@ -103,31 +100,7 @@ def fill(builder: Builder, tensor: TensorValue, value: Value) -> None:
         memory.store(builder, mine, (index,), value)
 
 
-def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
-    """`t.cast(dtype)`: new registers with the same elements, converted where they are."""
-    layout, target = in_registers(tensor, "cast"), as_dtype(dtype)
-    source = regs(builder, tensor)
-    (count,) = sizes(source)
-    result = registers_tensor(builder, sizes(tensor), target, _dense(tensor, layout), tensor.name)
-    mine = regs(builder, result)
-    pair = CONVERT_PAIR.get((target.name, tensor.dtype.name)) if count % 2 == 0 else None
-    if pair is not None:
-        _cast_pairs(builder, pair, source, result, count)
-        return result
-    for index in range(count):
-        memory.store(builder, mine, (index,), memory.load(builder, source, (index,)))
-    return result
-
-
-def _cast_pairs(builder: Builder, row: Row, source: TensorValue, result: TensorValue, count: int) -> None:
-    """Two neighbouring registers become the halves of one."""
-    assert isinstance(result.base, Registers)
-    for index in range(0, count, 2):
-        low, high = (builder.atom(memory.load(builder, source, (index + part,))) for part in (0, 1))
-        builder.issue(row, (Slot(result.base, index // 2), high, low))
-
-
-def _dense(tensor: TensorValue, layout: TileLayout) -> TileLayout:
+def dense(tensor: TensorValue, layout: TileLayout) -> TileLayout:
     """The layout with its registers counted from 0, without gaps."""
     steps: dict[int, int] = {}
     count = 1

@@ -30,7 +30,7 @@ def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar
             raise TraceError(f"the literal {value!r} is not a bool")
         return Scalar(dtype, Facts(int(value), int(value), int(value), Uniformity.STATIC), Const(bool(value), dtype))
     rounded = rounded_once(value, dtype)
-    if math.isinf(rounded) and not math.isinf(value):
+    if not math.isfinite(rounded) and not math.isnan(value) and (math.isnan(rounded) or not math.isinf(value)):
         raise TraceError(f"the literal {value!r} is too large for {dtype}")
     return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(rounded, dtype))
 

@@ -183,6 +183,11 @@ def _extract(builder: Builder, word: Scalar, bits: int, part: int) -> Scalar:
     return builder.operate(EXTRACT[bits], (builder.atom(word), None), fact.of_type(narrow), params=(("index", part),))  # type: ignore[arg-type]
 
 
+def half_of(builder: Builder, word: Scalar, dtype: dtypes.DType, part: int) -> Scalar:
+    """Element `part`, of 16 bits, of a 32-bit word."""
+    return bitcast(builder, _extract(builder, bitcast(builder, word, dtypes.uint32), 16, part), dtype)
+
+
 def _write(builder: Builder, tensor: TensorValue, element: int, value: Scalar) -> None:
     slot, part = _slot(tensor, element)
     bits = tensor.dtype.bits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import conversions, fragments, memory, rearrange, views
+from warpjit.frontend import casts, conversions, fragments, memory, rearrange, views
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.language.types import SCALAR_TYPES, ScalarType, as_dtype
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value
@@ -47,7 +47,7 @@ METHODS: dict[type, dict[str, Callable[..., Value]]] = {
         "permute": _permute,
         "ptr": _ptr,
         "fill": fragments.fill,
-        "cast": fragments.cast,
+        "cast": casts.cast,
         "each": fragments.each,
         "as_operand": fragments.as_operand,
         "convert": conversions.convert,

@@ -3,7 +3,8 @@
     ARITHMETIC[(operation, dtype)]   add sub mul div floordiv mod min max neg abs sqrt fma shl shr and or xor not
     COMPARE[(operation, dtype)]      eq ne lt le gt ge
     SELECT[dtype], MOVE[dtype]
-    CONVERT[(to, from)], BITCAST[(to, from)]; CONVERT_PAIR[(to, from)] of two floats to the halves of a word
+    CONVERT[(to, from)], BITCAST[(to, from)]; CONVERT_PAIR[(to, from)] of two floats to the halves of a word;
+    FLOAT8_PAIR[(to, from)] of two 8-bit floats
     EXTRACT[bits], INSERT[bits], PACK64, UNPACK64
     SPECIAL[register]
     MATH[(function, dtype)]          exp exp2 log log2 sin cos tanh erf rsqrt rcp floor ceil round trunc
@@ -19,12 +20,17 @@ from warpjit.isa.row import Row
 from warpjit.isa.scalar_arithmetic import ARITHMETIC as _ARITHMETIC
 from warpjit.isa.scalar_bits import BITCAST, EXTRACT, INSERT, LOGIC, PACK64, UNPACK64
 from warpjit.isa.scalar_compare import COMPARE, MOVE, SELECT
-from warpjit.isa.scalar_convert import CONVERT, CONVERT_PAIR
+from warpjit.isa.scalar_convert import CONVERT as _CONVERT
+from warpjit.isa.scalar_convert import CONVERT_PAIR
+from warpjit.isa.scalar_float8 import FLOAT8, FLOAT8_PAIR
+from warpjit.isa.scalar_float8 import ROWS as _FLOAT8_ROWS
 from warpjit.isa.scalar_math import APPROXIMATE, MATH
 from warpjit.isa.scalar_math import ROWS as _NAMED
 from warpjit.isa.scalar_special import SPECIAL
 
 ARITHMETIC: dict[tuple[str, str], Row] = {**_ARITHMETIC, **LOGIC}
+
+CONVERT: dict[tuple[str, str], Row] = {**_CONVERT, **FLOAT8}
 
 ROWS: tuple[Row, ...] = (
     *ARITHMETIC.values(),
@@ -33,6 +39,8 @@ ROWS: tuple[Row, ...] = (
     *MOVE.values(),
     *CONVERT.values(),
     *CONVERT_PAIR.values(),
+    *FLOAT8_PAIR.values(),
+    *_FLOAT8_ROWS,
     *BITCAST.values(),
     *EXTRACT.values(),
     *INSERT.values(),
@@ -51,6 +59,7 @@ __all__ = [
     "CONVERT",
     "CONVERT_PAIR",
     "EXTRACT",
+    "FLOAT8_PAIR",
     "INSERT",
     "MATH",
     "MOVE",
