@@ -51,7 +51,8 @@ from typing_extensions import TypeVar
 
 from warpjit.frontend.language import bfloat16, float16, float32"""
 
-CUDA_IMPORTS = """from dataclasses import dataclass
+CUDA_IMPORTS = """from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from warpjit.frontend.language import (
@@ -66,6 +67,7 @@ from warpjit.frontend.language import (
     S,
     ScopeName,
     Tensor,
+    X,
     bool,
     int32,
     uint32,
@@ -129,12 +131,13 @@ def _method(name: str, results: dict[str, str]) -> list[str]:
 
 
 INTEGERS = ("int", *(name for name in SCALAR_TYPES if dtypes.dtype(name).is_int))
+COMPUTING = (*(name for name in SCALAR_TYPES if dtypes.dtype(name).passed), *STATIC)
 
 
 def _union(names: list[str]) -> str:
     """A union of scalar types and Python's numbers, by the stub's names of unions where they fit."""
-    if {*SCALAR_TYPES, *STATIC} <= set(names):
-        return "Number"
+    if set(COMPUTING) <= set(names):
+        return "Computing"
     if set(INTEGERS) <= set(names):
         names = [*(name for name in names if name not in INTEGERS), "Integer"]
     return " | ".join(names)
@@ -155,6 +158,9 @@ def scalar_class(name: str) -> str:
     """The class of one scalar type."""
     dtype = dtypes.dtype(name)
     lines = [f"class {name}(Scalar):", "    def __init__(self, value: Number) -> None: ..."]
+    if dtype.is_pair:
+        lines = [lines[0], "    def __init__(self, low: Number, high: Number = ..., /) -> None: ..."]
+        lines.append(f"    def __getitem__(self, index: int, /) -> {dtype.element}: ...")
     if dtype.is_int:
         lines.append("    def __index__(self) -> int: ...")
     for python, op in ARITHMETIC.items():
@@ -288,12 +294,14 @@ def aliases() -> str:
     texts = ", ".join(f'"{each}"' for each in dtypes.DTYPES)
     return f"""E = TypeVar("E", default=Any)
 S = TypeVar("S", bound=Scalar)
+X = TypeVar("X")
 {type_variable("AnyFloat")}
 
 # Names that exist for type checkers only.
 Integer: TypeAlias = {" | ".join(INTEGERS)}
 Index: TypeAlias = Integer
 Number: TypeAlias = float | Scalar
+Computing: TypeAlias = {" | ".join(["float", *(name for name in COMPUTING if name not in STATIC)])}
 Size: TypeAlias = int | str | Dynamic
 Shape: TypeAlias = int | tuple[int, ...] | list[int]
 Extents: TypeAlias = Integer | tuple[Integer, ...]

@@ -60,21 +60,24 @@ def by_dtype(name: str, signature: inspect.Signature, indent: str = "") -> Itera
 
 def _promoted(name: str, signature: inspect.Signature) -> Iterable[str]:
     """Of numbers known while tracing a number, of device values of one type that type, else what they meet in."""
-    names = list(signature.parameters)
-    whole = all(item.annotation == "Integer" for item in signature.parameters.values())
-    for number in ("int",) if whole else ("int", "float"):
-        yield "@overload"
-        yield f"def {name}({', '.join(f'{each}: {number}' for each in names)}) -> {number}: ..."
+    items = signature.parameters.values()
+    operands = [item for item in items if item.kind is not item.KEYWORD_ONLY]
+    names = [item.name for item in operands]
+    whole = all(item.annotation == "Integer" for item in operands)
+
+    def overload(types: Iterable[str], gives: str) -> tuple[str, str]:
+        listed = parameters(signature, **dict(zip(names, types, strict=True)))
+        return "@overload", f"def {name}({listed}) -> {gives}: ..."
+
+    number = "int" if whole else "float"
+    for static in ("int",) if whole else ("int", "float"):
+        yield from overload([static] * len(names), static)
     if len(names) == 1:
-        yield "@overload"
-        yield f"def {name}({names[0]}: S) -> S: ..."
+        yield from overload(["S"], "S")
         return
     for device in range(len(names)):
-        typed = ", ".join(f"{each}: {'S' if index == device else f'S | {number}'}" for index, each in enumerate(names))
-        yield "@overload"
-        yield f"def {name}({typed}) -> S: ..."
-    yield "@overload"
-    yield f"def {name}({parameters(signature)}) -> Any: ..."
+        yield from overload(["S" if index == device else f"S | {number}" for index in range(len(names))], "S")
+    yield from overload([str(item.annotation) for item in operands], "Any")
 
 
 FLOAT_TYPES = {

@@ -16,10 +16,13 @@ COMPUTING = (
     *("float16", "bfloat16", "float32", "float64"),
 )
 STORAGE_ONLY = ("float8_e4m3fn", "float8_e5m2", "int4", "uint4", "mbarrier")
+PAIRS = {"float16x2": "float16", "bfloat16x2": "bfloat16"}
 
 
-def test_every_type_is_computing_or_storage_only() -> None:
-    assert set(DTYPES) == {*COMPUTING, *STORAGE_ONLY}
+def test_every_type_computes_or_is_stored_or_is_a_pair() -> None:
+    assert set(DTYPES) == {*COMPUTING, *STORAGE_ONLY, *PAIRS}
+    assert {name: each.element.name for name, each in DTYPES.items() if each.is_pair} == PAIRS
+    assert {name for name, each in DTYPES.items() if each.passed} == set(COMPUTING)
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -32,7 +35,7 @@ def test_a_name_finds_its_type(name: str) -> None:
     assert found.ptx_word == f"b{found.bits}"
 
 
-@pytest.mark.parametrize("name", [each for each in DTYPES if each != "mbarrier"])
+@pytest.mark.parametrize("name", [each for each in DTYPES if each != "mbarrier" and each not in PAIRS])
 def test_numpy_arrays_know_their_type(name: str) -> None:
     assert dtype_of(np.zeros(3, dtype(name).numpy)) == dtype(name)
 
@@ -78,7 +81,7 @@ def test_ranges_of_the_others() -> None:
 
 def test_kinds_do_not_overlap() -> None:
     for each in DTYPES.values():
-        assert [each.is_float, each.is_int, each.is_bool, each.kind == "barrier"].count(True) == 1
+        assert [each.is_float, each.is_int, each.is_bool, each.is_pair, each.kind == "barrier"].count(True) == 1
 
 
 def torchs(a: str, b: str) -> str | None:

@@ -91,6 +91,8 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
     """The value in another type: exact where the type holds it, else as CUDA converts (integers wrap)."""
     if scalar.dtype == dtype:
         return scalar
+    if scalar.dtype.is_pair or dtype.is_pair:
+        raise TraceError(_PAIRED[dtype.is_pair].format(of=scalar.dtype, to=dtype))
     if builder.host and scalar.plan is not None:
         return planned.convert(builder, scalar, dtype)
     if isinstance(scalar.atom, Const) and not dtype.is_int:
@@ -112,6 +114,13 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
     return builder.operate(row, (builder.atom(scalar),), facts, loops=scalar.loops)
 
 
+_PAIRED = {
+    True: "expected a {to}, for example T.{to}(x, y), but got a {of}",
+    False: "a {of} is no {to}: take a half, x[0] or x[1], or its bits, T.reinterpret(x, T.uint32)",
+}
+"""What is said of a conversion to a pair, and of one from a pair."""
+
+
 # ---- arithmetic ---------------------------------------------------------------------------------------
 
 
@@ -127,6 +136,14 @@ def binary(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     if left.dtype.is_int:
         return INTEGER.get(op, _integer)(builder, op, left, right)
     return _emit(builder, op, left, right)
+
+
+def extreme(builder: Builder, op: str, a: Value, b: Value, nan: bool) -> Scalar:
+    """min or max; with `nan` a NaN where an operand is one. Integers have none."""
+    if not nan or builder.host:
+        return binary(builder, op, a, b)
+    left, right = common(builder, a, b)
+    return binary(builder, op if left.dtype.is_int else f"{op}_nan", left, right)
 
 
 def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
@@ -301,11 +318,11 @@ def ceiling_division(builder: Builder, a: Value, b: Value) -> Scalar:
 
 def unary(builder: Builder, op: str, value: Scalar) -> Scalar:
     """op: neg, invert, abs, sqrt."""
-    if op == "neg" and not value.dtype.is_float:
+    if op == "neg" and (value.dtype.is_int or value.dtype.is_bool):
         return binary(builder, "sub", 0, value)
     if builder.host:
         return planned.unary(builder, op, value)
-    if op == "invert":
+    if op == "invert" and not value.dtype.is_float and not value.dtype.is_pair:
         if value.dtype.is_bool:
             value = convert(builder, value, dtypes.int32)
         return binary(
@@ -346,7 +363,7 @@ def fused_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Scalar
 
 
 def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
-    """A bool, which knows what it says of its operands."""
+    """A bool, which knows what it says of its operands; of pairs a mask, 0xFFFF in each half for which it holds."""
     if builder.host:
         return planned.compare(builder, op, a, b)
     left, right = common(builder, a, b, keep_bool=op in ("eq", "ne"))
@@ -355,7 +372,8 @@ def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     if row is None:
         raise TraceError(f"{op} is not defined for {left.dtype}")
     operands = (builder.atom(left), builder.atom(right))
-    result = builder.operate(row, operands, Facts(0, 1, 1, uniformity), loops=left.loops | right.loops)
+    facts = fact.of_type(row.operands[0].dtype or dtypes.bool_, uniformity)
+    result = builder.operate(row, operands, facts, loops=left.loops | right.loops)
     if not left.dtype.is_int:
         return result
     return Scalar(
@@ -366,6 +384,8 @@ def compare(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
 def truth(builder: Builder, value: Value) -> Scalar:
     """The condition `value`: a bool as it is, a number as `!= 0`."""
     scalar = natural(builder, value)
+    if scalar.dtype.is_pair:
+        raise TraceError(f"a {scalar.dtype} is neither true nor false: compare it, or a half of it, x[0] or x[1]")
     return scalar if scalar.dtype.is_bool else compare(builder, "ne", scalar, 0)
 
 

@@ -28,6 +28,7 @@ TYPES: Mapping[str, Mapping[str, str]] = {
     "add": {
         **{"int32": "s32", "uint32": "u32", "int64": "u64", "uint64": "u64"},
         **{"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"},
+        **{"float16x2": "f16x2", "bfloat16x2": "bf16x2"},
     },
     "min": _MIN_MAX,
     "max": _MIN_MAX,

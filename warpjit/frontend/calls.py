@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import arithmetic
+from warpjit.frontend import arithmetic, pairs
 from warpjit.frontend.captures import MISSING, note_function, note_reads
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.containers import ContainerMethod, call_method, python
@@ -96,6 +96,9 @@ def _names_only(signature: inspect.Signature) -> inspect.Signature:
 
 
 def _conversion(tracer: Tracer, function: ScalarType, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if function.dtype.is_pair and not kwargs:
+        tracer.require_device(repr(function))
+        return pairs.make(tracer.builder, function.dtype, *args)
     if len(args) != 1 or kwargs:
         raise TraceError(f"{function!r} takes one value")
     return convert(tracer, args[0], function.dtype)
@@ -103,6 +106,8 @@ def _conversion(tracer: Tracer, function: ScalarType, args: list[Value], kwargs:
 
 def convert(tracer: Tracer, value: Value, dtype: dtypes.DType) -> Scalar:
     """`T.float32(value)`: a literal of this type, or a conversion."""
+    if dtype.is_pair:
+        return pairs.make(tracer.builder, dtype, value)
     if isinstance(value, Scalar):
         return arithmetic.convert(tracer.builder, value, dtype)
     if is_number(value):

@@ -32,7 +32,7 @@ def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
     (count,) = sizes(source)
     result = registers_tensor(builder, sizes(tensor), target, dense(tensor, layout), tensor.name)
     mine = regs(builder, result)
-    pairs = count % 2 == 0 and (tensor.dtype in FLOAT8_TYPES or target in FLOAT8_TYPES or _to_halves(tensor, target))
+    pairs = count % 2 == 0 and tensor.dtype != target and _in_pairs(tensor.dtype, target)
     for index in range(0, count, 2 if pairs else 1):
         if pairs:
             _store_pair(builder, mine, index, _load_pair(builder, source, index))
@@ -41,8 +41,9 @@ def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
     return result
 
 
-def _to_halves(tensor: TensorValue, target: DType) -> bool:
-    return (target.name, tensor.dtype.name) in CONVERT_PAIR
+def _in_pairs(source: DType, target: DType) -> bool:
+    """Whether an instruction converts two elements on the way."""
+    return bool({source, target} & set(FLOAT8_TYPES)) or (target.name, source.name) in CONVERT_PAIR
 
 
 def _load_pair(builder: Builder, source: TensorValue, index: int) -> tuple[Scalar, Scalar]:

@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import arithmetic, memory, slices
+from warpjit.frontend import arithmetic, memory, pairs, slices
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.branches import choose, short_circuit
 from warpjit.frontend.builtin_functions import quantify
@@ -280,6 +280,8 @@ def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
             return slices.subtensor(tracer.builder, owner, items)
         tracer.require_device("a load")
         return memory.load(tracer.builder, owner, memory.indices(owner, items))
+    if isinstance(owner, Scalar) and owner.dtype.is_pair:
+        return pairs.half(tracer.builder, owner, index)
     if isinstance(index, Scalar):
         index = static_int(index, "the index of a tuple")
     if isinstance(owner, Scalar | Pointer):

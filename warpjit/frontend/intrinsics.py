@@ -252,9 +252,13 @@ def cdiv(tracer: Tracer, a: Value, b: Value) -> Value:
     return arithmetic.ceiling_division(tracer.builder, a, b)
 
 
-def _two(op: str, static: Callable[[Any, Any], Any]) -> Callable[..., Value]:
-    def run(tracer: Tracer, a: Value, b: Value) -> Value:
-        return static(a, b) if is_number(a) and is_number(b) else arithmetic.binary(tracer.builder, op, a, b)
+def _extreme(op: str, static: Callable[[Any, Any], Any]) -> Callable[..., Value]:
+    def run(tracer: Tracer, a: Value, b: Value, *, nan: Value = False) -> Value:
+        if not isinstance(nan, bool):
+            raise TraceError(f"T.{op}: expected nan to be True or False but got {arithmetic.describe(nan)}")
+        if is_number(a) and is_number(b):
+            return next((x for x in (a, b) if nan and x != x), static(a, b))
+        return arithmetic.extreme(tracer.builder, op, a, b, nan)
 
     return run
 
@@ -289,8 +293,8 @@ INTRINSICS.update(
         "T.unroll": unroll,
         "T.range": device_range,
         "T.cdiv": cdiv,
-        "T.min": _two("min", min),
-        "T.max": _two("max", max),
+        "T.min": _extreme("min", min),
+        "T.max": _extreme("max", max),
         "T.abs": _one("abs"),
         "T.sqrt": _one("sqrt"),
         "T.fma": fma,

@@ -14,10 +14,13 @@ from warpjit.ir.conversion import convert
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Const
+from warpjit.isa.scalar import BITCAST
 
 
 def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar:
-    """A static number as a constant of `dtype`. TraceError: it does not fit."""
+    """A static number as a constant of `dtype`, of a pair as both halves. TraceError: it does not fit."""
+    if dtype.is_pair:
+        return pair_literal(builder, value, value, dtype)
     if dtype.is_int:
         if isinstance(value, float) and not value.is_integer():
             raise TraceError(f"the literal {value!r} is not an integer: it cannot become {dtype}")
@@ -42,6 +45,17 @@ def rounded_once(value: int | float, dtype: DType) -> float:
         exact = np.asarray(value, dtype=np.int64 if value < 0 else np.uint64)
     with np.errstate(over="ignore"):
         return float(exact.astype(dtype.numpy) if dtype.bits == 8 else convert(exact, dtype))
+
+
+def pair_literal(builder: Builder, low: int | float, high: int | float, dtype: DType) -> Scalar:
+    """Two static numbers as a pair: its word, read as one. TraceError: one does not fit."""
+    word = 0
+    for part, value in enumerate((low, high)):
+        rounded = literal(builder, value, dtype.element).static
+        bits = np.asarray(rounded, np.float64).astype(dtype.element.numpy).view(np.uint16)
+        word |= int(bits) << 16 * part
+    facts = Facts(uniformity=Uniformity.GRID)
+    return builder.operate(BITCAST[dtype.name, "uint32"], (Const(word, dtypes.uint32),), facts)
 
 
 def natural(builder: Builder, value: Value) -> Scalar:

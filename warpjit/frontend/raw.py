@@ -6,12 +6,12 @@ from collections.abc import Callable
 from math import prod
 
 from warpjit.errors import TraceError
-from warpjit.frontend import arithmetic
+from warpjit.frontend import arithmetic, memory
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
 from warpjit.ir import facts as fact
-from warpjit.ir.dtypes import mbarrier
+from warpjit.ir.dtypes import DType, mbarrier
 from warpjit.ir.facts import Uniformity
 from warpjit.ir.nodes import Address, Atom, Fragment, OperandValue, Registers, Slot
 from warpjit.isa.row import Kind, Mode, Operand, Participants, Row
@@ -81,11 +81,18 @@ def _raw_scalar(tracer: Tracer, row: Row, operand: Operand, value: Value, size: 
             f"{row.text}: operand {operand.name}: expected a {operand.dtype} but got {arithmetic.describe(value)}"
         )
     scalar = (
-        arithmetic.convert(tracer.builder, value, operand.dtype)
+        _as_operand(tracer, value, operand.dtype)
         if isinstance(value, Scalar)
         else arithmetic.literal(tracer.builder, value, operand.dtype)
     )
     return tracer.builder.atom(scalar)
+
+
+def _as_operand(tracer: Tracer, value: Scalar, dtype: DType) -> Scalar:
+    """A number converted; a pair and a word of 32 bits are one register."""
+    if dtype.is_pair != value.dtype.is_pair and value.dtype.bits == dtype.bits:
+        return memory.bitcast(tracer.builder, value, dtype)
+    return arithmetic.convert(tracer.builder, value, dtype)
 
 
 def _raw_address(tracer: Tracer, row: Row, operand: Operand, value: Value, size: int) -> Address:

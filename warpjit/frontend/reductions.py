@@ -1,4 +1,4 @@
-"""Sums, extremes and scans over the lanes of a warp, and over the warps of a CTA: names of `T.cuda` that expand.
+"""Sums and extremes over the lanes of a warp, and over the warps of a CTA: names of `T.cuda` that expand.
 
 A warp's lanes combine in pairs at distances 16, 8, 4, 2, 1 (`shuffle_xor`), which leaves the same bits in every lane:
 each step adds the same two numbers on both sides. 32-bit integers take `redux.sync` where the target has it. Float sums
@@ -18,7 +18,7 @@ from warpjit.frontend.literals import describe
 from warpjit.frontend.raw import raw
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value
-from warpjit.frontend.warp import MEMBERS, found_above, number, segment, shuffled
+from warpjit.frontend.warp import MEMBERS, number, segment, shuffled
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Facts, Uniformity
@@ -28,11 +28,12 @@ from warpjit.isa.scalar_words import ADD_ROUNDED
 from warpjit.isa.table import lookup
 from warpjit.isa.warp import LANES, REDUX
 
-TYPES = ("int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
+PAIRS = ("float16x2", "bfloat16x2")
+TYPES = ("int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64", *PAIRS)
 OPERATIONS = {"sum": "add", "max": "max", "min": "min"}
 
 
-def _operand(tracer: Tracer, what: str, x: Value) -> Scalar:
+def operand(tracer: Tracer, what: str, x: Value) -> Scalar:
     scalar = number(tracer, what, x)
     if scalar.dtype.name not in TYPES:
         raise TraceError(
@@ -41,7 +42,7 @@ def _operand(tracer: Tracer, what: str, x: Value) -> Scalar:
     return scalar
 
 
-def _combined(tracer: Tracer, op: str, a: Scalar, b: Scalar, facts: Facts) -> Scalar:
+def combined(tracer: Tracer, op: str, a: Scalar, b: Scalar, facts: Facts) -> Scalar:
     """One step; of floats a sum that stays a sum."""
     builder = tracer.builder
     row = ADD_ROUNDED.get(a.dtype.name) if op == "add" else None
@@ -72,39 +73,31 @@ def reduce_lanes(tracer: Tracer, op: str, x: Scalar, width: int) -> Scalar:
         other = shuffled(tracer, "bfly", total, count, LANES, Uniformity.LANE)
         whole = distance == 1 and width == LANES
         facts = _bounds(op, x, width // distance, Uniformity.WARP if whole else Uniformity.LANE)
-        total, distance = _combined(tracer, op, total, other, facts), distance // 2
+        total, distance = combined(tracer, op, total, other, facts), distance // 2
     return total
+
+
+def _operation(what: str, op: str, x: Scalar, nan: Value) -> str:
+    """The operation's name in the table: `nan` asks for NaN where an operand is one, which integers never are."""
+    if not isinstance(nan, bool):
+        raise TraceError(f"{what}: expected nan to be True or False but got {describe(nan)}")
+    return f"{op}_nan" if nan and not x.dtype.is_int else op
 
 
 def _over_warp(name: str) -> Callable[..., Scalar]:
     what, op = f"T.cuda.warp_{name}", OPERATIONS[name]
 
-    def run(tracer: Tracer, x: Value, width: Value = LANES) -> Scalar:
-        return reduce_lanes(tracer, op, _operand(tracer, what, x), segment(what, width))
+    def run(tracer: Tracer, x: Value, width: Value = LANES, *, nan: Value = False) -> Scalar:
+        value = operand(tracer, what, x)
+        return reduce_lanes(tracer, _operation(what, op, value, nan), value, segment(what, width))
 
     return run
-
-
-def warp_scan(tracer: Tracer, x: Value, *, exclusive: Value = False) -> Scalar:
-    what, builder = "T.cuda.warp_scan", tracer.builder
-    if not isinstance(exclusive, bool):
-        raise TraceError(f"{what}: expected exclusive to be True or False but got {describe(exclusive)}")
-    total = _operand(tracer, what, x)
-    distance = 1
-    while distance < LANES:
-        other, found = found_above(tracer, total, distance, LANES)
-        more = _combined(tracer, "add", total, other, fact.of_type(total.dtype))
-        total, distance = arithmetic.select(builder, found, more, total), 2 * distance
-    if not exclusive:
-        return total
-    before, found = found_above(tracer, total, 1, LANES)
-    return arithmetic.select(builder, found, before, arithmetic.literal(builder, 0, total.dtype))
 
 
 # ---- over a CTA ----------------------------------------------------------------------------------------
 
 
-def _scratch(what: str, scratch: Value, x: Scalar, warps: int) -> TensorValue:
+def scratch_of(what: str, scratch: Value, x: Scalar, warps: int) -> TensorValue:
     if not isinstance(scratch, TensorValue) or scratch.space != "shared":
         raise TraceError(f"{what}: expected scratch to be a shared tensor but got {describe(scratch)}")
     if scratch.dtype != x.dtype:
@@ -119,13 +112,14 @@ def _scratch(what: str, scratch: Value, x: Scalar, warps: int) -> TensorValue:
 
 
 def _over_cta(name: str) -> Callable[..., Scalar]:
-    what, op = f"T.cuda.cta_{name}", OPERATIONS[name]
+    what = f"T.cuda.cta_{name}"
 
-    def run(tracer: Tracer, x: Value, scratch: Value) -> Scalar:
-        builder, value = tracer.builder, _operand(tracer, what, x)
+    def run(tracer: Tracer, x: Value, scratch: Value, *, nan: Value = False) -> Scalar:
+        builder, value = tracer.builder, operand(tracer, what, x)
+        op = _operation(what, OPERATIONS[name], value, nan)
         assert tracer.launch is not None
         warps = -(-tracer.launch.threads // LANES)
-        place = _scratch(what, scratch, value, warps)
+        place = scratch_of(what, scratch, value, warps)
         part = reduce_lanes(tracer, op, value, LANES)
         first = arithmetic.compare(builder, "eq", lane_id(tracer), 0)
         row = STORE["shared", value.dtype.name]
@@ -135,7 +129,7 @@ def _over_cta(name: str) -> Callable[..., Scalar]:
         total = memory.load(builder, place, (0,))
         for index in range(1, warps):
             facts = _bounds(op, value, LANES * (index + 1), Uniformity.CTA)
-            total = _combined(tracer, op, total, memory.load(builder, place, (index,)), facts)
+            total = combined(tracer, op, total, memory.load(builder, place, (index,)), facts)
         raw(tracer, lookup("bar.sync"), [0], {})
         return total
 
@@ -146,6 +140,5 @@ INTRINSICS.update(
     {
         **{f"T.cuda.warp_{name}": _over_warp(name) for name in OPERATIONS},
         **{f"T.cuda.cta_{name}": _over_cta(name) for name in OPERATIONS},
-        "T.cuda.warp_scan": warp_scan,
     }
 )

@@ -16,7 +16,7 @@ def registers_tensor(
     builder: Builder, shape: tuple[int, ...], element: DType, layout: TileLayout | ComposeLayout, hint: str
 ) -> TensorValue:
     """A local tensor: as many registers as the layout's register axis spans."""
-    word = element if element.bits >= 32 else dtypes.uint32
+    word = element if element.bits >= 32 and not element.is_pair else dtypes.uint32
     count = -(-layout.span("m") * element.bits // word.bits)
     needed = count * word.bits // 32
     if needed > MAX_REGISTERS:

@@ -128,6 +128,8 @@ def _parameter(
     if annotation is Tensor:
         return Parameter(item.name, ParameterKind.TENSOR, Tensor(), default=item.default)
     if isinstance(annotation, ScalarType):
+        if not annotation.dtype.passed:
+            raise TraceError(f"{function.__qualname__}: {item.name}: a number of a call cannot be a {annotation.dtype}")
         return Parameter(item.name, ParameterKind.SCALAR, dtype=annotation.dtype, default=item.default)
     raise TraceError(
         f"{function.__qualname__}: the annotation of {item.name}, {annotation!r}, is not T.Tensor(...), a scalar type "

@@ -152,6 +152,8 @@ def _spec(parameter: Parameter, name: str, spec: Tensor | ScalarType, call: Call
     if parameter.kind is ParameterKind.TENSOR or parameter.dtype not in (None, spec.dtype):
         wanted = "a tensor" if parameter.kind is ParameterKind.TENSOR else f"T.{parameter.dtype}"
         raise ArgumentError(f"{name}: expected {wanted} but got {spec!r}")
+    if not spec.dtype.passed:
+        raise ArgumentError(f"{name}: a number of a call cannot be a {spec.dtype}")
     return ScalarKind(spec.dtype)
 
 
@@ -342,6 +344,8 @@ LARGEST = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**
 
 def check_scalar(name: str, value: Any, dtype: DType) -> None:
     """ArgumentError: not a number, or one that its type does not hold."""
+    if not dtype.passed:
+        raise ArgumentError(f"{name}: a number of a call cannot be a {dtype}: pass another, which the kernel converts")
     if is_tensor(value) or isinstance(value, np.ndarray):
         raise ArgumentError(f"{name}: expected a number ({dtype}) but got {brief(value)}: pass .item() of it")
     if dtype.is_bool:

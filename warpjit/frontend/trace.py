@@ -14,6 +14,7 @@ from warpjit.frontend import (  # noqa: F401
     bits,
     branches,
     builtin_functions,
+    combining,
     comprehensions,
     expressions,
     inline_asm,

@@ -17,7 +17,7 @@ import numpy as np
 
 from warpjit.ir.conversion import widened
 from warpjit.ir.dtypes import dtype_of
-from warpjit.ir.nans import canonical_nan, quiet, settle_nan
+from warpjit.ir.nans import canonical_nan, is_nan, quiet, settle_nan
 from warpjit.ir.operands import computing_type, float_type, integer_type
 from warpjit.ir.rounding import round_float
 
@@ -72,6 +72,16 @@ def minimum(x: Array, y: Array) -> Array:
 def maximum(x: Array, y: Array) -> Array:
     """The larger; a NaN loses to a number, and +0 is above -0 (PTX manual, section "max")."""
     return _extremum(x, y, np.greater, np.bitwise_and)
+
+
+def minimum_nan(x: Array, y: Array) -> Array:
+    """The smaller of floats, NaN where one is: of float64 the first NaN as it is (PTX manual, section "min": .NaN)."""
+    return _with_nan(minimum(x, y), x, y)
+
+
+def maximum_nan(x: Array, y: Array) -> Array:
+    """The larger of floats, NaN where one is: of float64 the first NaN as it is (PTX manual, section "max": .NaN)."""
+    return _with_nan(maximum(x, y), x, y)
 
 
 def zero_divisors(y: Array) -> Array:
@@ -183,6 +193,13 @@ def _extremum(x: Array, y: Array, precedes: Operation, of_zeros: Operation) -> A
         return np.asarray(np.where(np.isnan(right), left, ordered))
 
     return _float(choose, (x, y), nan_order=(y, x))
+
+
+def _with_nan(result: Array, x: Array, y: Array) -> Array:
+    """`result` with the NaN of an operand in its place; of types below 64 bits the canonical one."""
+    float_type("minimum or maximum with NaN", x, y)
+    kept = np.where(is_nan(x), x, np.where(is_nan(y), y, result))
+    return kept if kept.dtype == np.float64 else canonical_nan(kept)
 
 
 def _shift(operation: Operation, x: Array, count: Array, beyond: Array) -> Array:

@@ -21,7 +21,7 @@ class DType:
     """One data type.
 
     name   as torch spells it, e.g. "bfloat16"
-    kind   "float" | "int" (signed) | "uint" | "bool" | "barrier"
+    kind   "float" | "int" (signed) | "uint" | "bool" | "barrier" | "pair" (two floats in one word, see `element`)
     bits   width in memory; bool is one byte that holds 0 or 1
     ptx    the type suffix in the PTX manual without the dot (section "Fundamental Types" and "Alternate
            Floating-Point Data Formats"), e.g. "bf16"; "pred" for bool, whose memory suffix is `ptx_word`
@@ -73,6 +73,21 @@ class DType:
         return self.kind == "bool"
 
     @cached_property
+    def is_pair(self) -> bool:
+        """Whether a value is two 16-bit floats in one 32-bit word, the first in the low half."""
+        return self.kind == "pair"
+
+    @cached_property
+    def passed(self) -> bool:
+        """Whether a number of a call can have this type: floats of 16 bits and more, integers of 8 and more, bool."""
+        return self.is_bool or (self.is_int and self.bits >= 8) or (self.is_float and self.bits >= 16)
+
+    @cached_property
+    def element(self) -> DType:
+        """Of a pair the type of its halves, of any other type itself."""
+        return dtype(self.name.removesuffix("x2")) if self.is_pair else self
+
+    @cached_property
     def signed(self) -> bool:
         """Whether negative values exist."""
         return self.kind in ("int", "float")
@@ -107,6 +122,7 @@ float8_e4m3fn = DType("float8_e4m3fn", "float", 8, "e4m3")
 float8_e5m2 = DType("float8_e5m2", "float", 8, "e5m2")
 int4, int8, int16, int32, int64 = (DType(f"int{n}", "int", n, f"s{n}") for n in (4, 8, 16, 32, 64))
 uint4, uint8, uint16, uint32, uint64 = (DType(f"uint{n}", "uint", n, f"u{n}") for n in (4, 8, 16, 32, 64))
+float16x2, bfloat16x2 = DType("float16x2", "pair", 32, "f16x2"), DType("bfloat16x2", "pair", 32, "bf16x2")
 bool_ = DType("bool", "bool", 8, "pred")
 mbarrier = DType("mbarrier", "barrier", 64, "b64")
 
@@ -116,7 +132,7 @@ DTYPES: dict[str, DType] = {
         *(float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2),
         *(int4, int8, int16, int32, int64),
         *(uint4, uint8, uint16, uint32, uint64),
-        *(bool_, mbarrier),
+        *(float16x2, bfloat16x2, bool_, mbarrier),
     )
 }
 
@@ -129,14 +145,16 @@ _NUMPY: dict[str, np.dtype[Any]] = {
     name: np.dtype(
         getattr(ml_dtypes, name)
         if hasattr(ml_dtypes, name)
-        else {"bool": np.bool_, "mbarrier": np.uint64}.get(name, name)
+        else {"bool": np.bool_, "mbarrier": np.uint64, "float16x2": np.uint32, "bfloat16x2": np.uint32}.get(name, name)
     )
     for name in DTYPES
 }
 
 _NUMPY |= {"uint1": np.dtype(np.uint8), "tf32": np.dtype(np.float32)}
 
-_BY_NUMPY: dict[np.dtype[Any], DType] = {_NUMPY[name]: each for name, each in DTYPES.items() if each is not mbarrier}
+_BY_NUMPY: dict[np.dtype[Any], DType] = {
+    _NUMPY[name]: each for name, each in DTYPES.items() if each is not mbarrier and not each.is_pair
+}
 
 # Types that are only stored and converted: arithmetic has no meaning for them, so neither has promotion.
 _STORAGE_ONLY = (float8_e4m3fn, float8_e5m2, int4, uint4, mbarrier)
@@ -153,7 +171,10 @@ def dtype(name: str | DType) -> DType:
 
 
 def dtype_of(array: np.ndarray[Any, Any]) -> DType:
-    """The data type that an array's elements have (64-bit words count as uint64). Raises TraceError for others."""
+    """The data type that an array's elements have (of words that stand for pairs or barriers: uint32, uint64).
+
+    Raises TraceError for arrays of other types.
+    """
     found = _BY_NUMPY.get(array.dtype)
     if found is None:
         raise TraceError(f"no data type of the language is stored as numpy {array.dtype}")
@@ -165,10 +186,14 @@ def promote(a: DType, b: DType) -> DType:
 
     torch's promotion (torch.promote_types) for bool, int8 to int64, uint8 and floats of 16 bits and more; two
     unsigned types give the wider. Raises TraceError, which suggests a cast, for uint16 to uint64 with a signed
-    integer, and for different types of which one has no arithmetic (8-bit floats, 4-bit integers, mbarrier).
+    integer, and for different types of which one is a pair or has no arithmetic (8-bit floats, 4-bit integers,
+    mbarrier).
     """
     if a == b:
         return a
+    for pair, other in ((a, b), (b, a)):
+        if pair.is_pair:
+            raise TraceError(f"{pair} and {other} have no common type: expected two {pair}, T.{pair}(x) of a number x")
     for storage, other in ((a, b), (b, a)):
         if storage in _STORAGE_ONLY:
             raise TraceError(

@@ -47,6 +47,8 @@ _MEANINGS: dict[str, Callable[..., object]] = {
     "mod": numerics.floor_remainder,
     "min": numerics.minimum,
     "max": numerics.maximum,
+    "min_nan": numerics.minimum_nan,
+    "max_nan": numerics.maximum_nan,
     "neg": numerics.negate,
     "abs": numerics.absolute,
     "sqrt": numerics.sqrt,
@@ -55,13 +57,16 @@ _MEANINGS: dict[str, Callable[..., object]] = {
     "shr": numerics.shift_right,
 }
 
+_NAMES = {"min_nan": "min.NaN", "max_nan": "max.NaN"}
+"""What PTX calls the operations that it does not call by our name."""
+
 _OPERANDS = {**dict.fromkeys(("neg", "abs", "sqrt"), ("a",)), "fma": ("a", "b", "c")}
 
 
 def _row(operation: str, dtype: DType, code: Code, needs: Needs = EVERYWHERE) -> Row:
     names = _OPERANDS.get(operation, ("a", "b"))
     return Row(
-        text=f"{operation}.{dtype.ptx}",
+        text=f"{_NAMES.get(operation, operation)}.{dtype.ptx}",
         operands=(result("d", dtype), *(value(name, dtype) for name in names)),
         code=code,
         meaning=plain(_MEANINGS[operation]),
@@ -164,9 +169,21 @@ def _wide(operation: str, dtype: DType) -> Code:
         return Cxx(f"{{d}} = {{a}} {infix} {{b}};")
     if operation == "neg":
         return Cxx("{d} = - {a};")
+    if operation in _NAMES:
+        return _extremum_or_nan(operation, dtype)
     names = _OPERANDS.get(operation, ("a", "b"))
     rounding = {"sqrt": ".rn", "fma": ".rn"}.get(operation, "")
     return Asm(f"{operation}{rounding}.{dtype.ptx} {{d}}, {', '.join('{' + name + '}' for name in names)};")
+
+
+def _extremum_or_nan(operation: str, dtype: DType) -> Code:
+    """PTX has no .NaN of float64."""
+    if dtype.bits == 32:
+        return Asm(f"{_NAMES[operation]}.f32 {{d}}, {{a}}, {{b}};")
+    return Asm(
+        f"{{{{ .reg .pred p, q; .reg .f64 x; {operation[:3]}.f64 x, {{a}}, {{b}}; setp.nan.f64 p, {{a}}, {{a}}; "
+        "setp.nan.f64 q, {b}, {b}; selp.f64 x, {b}, x, q; selp.f64 {d}, {a}, x, p; }}"
+    )
 
 
 _BF16_BY_FMA = {
@@ -186,7 +203,8 @@ def _half(operation: str, dtype: DType) -> Code:
         registers = ", ".join(f"x_{name}" for name in names)
         return widened_asm(dtype, f"{operation}.rn.f32 x_d, {registers};", *names)
     rounding = ".rn" if operation == "fma" else ""
-    return Asm(f"{operation}{rounding}.{dtype.ptx} {{d}}, {', '.join('{' + name + '}' for name in names)};")
+    name = _NAMES.get(operation, operation)
+    return Asm(f"{name}{rounding}.{dtype.ptx} {{d}}, {', '.join('{' + each + '}' for each in names)};")
 
 
 # fmod by doubling and halving the divisor: every step is exact, and few are needed unless the quotient is huge.
@@ -224,10 +242,11 @@ def _float_code(operation: str, dtype: DType) -> Code:
 
 
 def _float_needs(operation: str, dtype: DType) -> Needs:
-    return since(80) if is_bfloat(dtype) or (dtype in HALVES and operation in ("min", "max")) else EVERYWHERE
+    newer = operation in _NAMES or (dtype in HALVES and operation in ("min", "max"))
+    return since(80) if is_bfloat(dtype) or (newer and dtype.bits < 64) else EVERYWHERE
 
 
-_FLOAT_OPERATIONS = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", "neg", "abs", "sqrt", "fma")
+_FLOAT_OPERATIONS = ("add", "sub", "mul", "div", "floordiv", "mod", "min", "max", *_NAMES, "neg", "abs", "sqrt", "fma")
 
 ARITHMETIC: dict[tuple[str, str], Row] = {
     **{

@@ -4,6 +4,7 @@
     BITCAST[(to, from)]          reinterpretation, equal widths
     EXTRACT[bits], INSERT[bits]  one 8- or 16-bit element, number `index` (immediate), of a 32-bit word
     PACK64, UNPACK64             two 32-bit words, low first, and a 64-bit one
+    PACK32                       a 32-bit word of two 16-bit ones, low first
 
 Conversions of values stand in `scalar_convert`.
 """
@@ -150,8 +151,8 @@ INSERT: dict[int, Row] = {
 """d = the word a with its element `index` replaced by b."""
 
 
-def _packed(low: Array, high: Array) -> Array:
-    return numerics.pack(np.stack(np.broadcast_arrays(low, high), axis=-1), uint64)
+def _packed(word: DType) -> Callable[..., Array]:
+    return plain(lambda low, high: numerics.pack(np.stack(np.broadcast_arrays(low, high), axis=-1), word))
 
 
 def _unpacked(word: Array) -> tuple[Array, Array]:
@@ -159,11 +160,22 @@ def _unpacked(word: Array) -> tuple[Array, Array]:
     return words[..., 0], words[..., 1]
 
 
+PACK32 = Row(
+    text="pack.b32",
+    operands=(result("d", uint32), value("low", _ELEMENTS[16]), value("high", _ELEMENTS[16])),
+    code=Asm("mov.b32 {d}, {{{low}, {high}}};"),
+    meaning=_packed(uint32),
+    needs=EVERYWHERE,
+    pure=True,
+    moves=True,
+    section="Data Movement and Conversion Instructions: mov",
+)
+
 PACK64 = Row(
     text="pack.b64",
     operands=(result("d", uint64), value("low", uint32), value("high", uint32)),
     code=Asm("mov.b64 {d}, {{{low}, {high}}};"),
-    meaning=plain(_packed),
+    meaning=_packed(uint64),
     needs=EVERYWHERE,
     pure=True,
     moves=True,

@@ -20,7 +20,9 @@ BOOL = DTYPES["bool"]
 VALUES = (*FLOATS, *INTEGERS, BOOL)
 """Every type that computes."""
 STORED = tuple(each for each in DTYPES.values() if each.bits >= 8 and each is not mbarrier)
-"""Every type that one address, register or C variable can hold; `VALUES` and the 8-bit floats."""
+"""Every type that one address, register or C variable can hold; `VALUES`, the 8-bit floats and the pairs."""
+PAIRS = tuple(each for each in DTYPES.values() if each.is_pair)
+"""Two 16-bit floats in one word."""
 
 C_TYPES: dict[str, str] = {
     **dict.fromkeys(("float16", "bfloat16", "uint16"), "unsigned short"),
@@ -29,13 +31,13 @@ C_TYPES: dict[str, str] = {
     "int16": "short",
     "int32": "int",
     "int64": "long long",
-    "uint32": "unsigned int",
+    **dict.fromkeys(("float16x2", "bfloat16x2", "uint32"), "unsigned int"),
     "uint64": "unsigned long long",
     "float32": "float",
     "float64": "double",
     "bool": "bool",
 }
-"""The C type of a local of each data type; floats of 8 and 16 bits are held as their bits."""
+"""The C type of a local of each data type; floats of 8 and 16 bits, and pairs, are held as their bits."""
 
 
 def unsigned_c(dtype: DType) -> str:

@@ -12,7 +12,7 @@ from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import intrinsic
 
 if TYPE_CHECKING:
-    from warpjit.frontend.language import DTypeOf, Integer, Layout, Number, Promoted, ScopeName, Shape, Tensor
+    from warpjit.frontend.language import DTypeOf, Flag, Integer, Layout, Number, Promoted, ScopeName, Shape, Tensor
 
 E = TypeVar("E")
 
@@ -151,13 +151,17 @@ def cdiv(a: Integer, b: Integer) -> Promoted:
 
 
 @intrinsic()
-def min(a: Number, b: Number) -> Promoted:
-    """The smaller, in the type in which `a` and `b` meet. Floats: of a number and a NaN the number (PTX `min`)."""
+def min(a: Number, b: Number, *, nan: Flag = False) -> Promoted:
+    """The smaller, in the type in which `a` and `b` meet; of zeros -0.
+
+    Floats: of a number and a NaN the number (PTX `min`), of two NaNs a NaN; with `nan` a NaN where one of them is
+    (PTX `min.NaN`; of float64 by selection). The builtin `min` is this without `nan`.
+    """
 
 
 @intrinsic()
-def max(a: Number, b: Number) -> Promoted:
-    """The larger, in the type in which `a` and `b` meet. Floats: of a number and a NaN the number (PTX `max`)."""
+def max(a: Number, b: Number, *, nan: Flag = False) -> Promoted:
+    """The larger, in the type in which `a` and `b` meet; of zeros +0. NaNs as in `T.min` (PTX `max`, `max.NaN`)."""
 
 
 @intrinsic()

@@ -107,7 +107,8 @@ class TensorInKernel(Generic[E]):
         """New registers with the same elements in another type, converted where they are.
 
         The layout is kept; registers that lie between those of a window are left out.
-        Two neighbouring float32 become the halves of a word in one instruction. Raises TraceError as `t.regs`.
+        Two neighbouring float32 become 16- or 8-bit floats, and two 8-bit floats 16-bit ones, in one instruction (8-bit
+        floats from sm_89 on); the bits are those of `T.cast`. Raises TraceError as `t.regs`.
         """
         raise AssertionError
 
@@ -164,6 +165,19 @@ class ScalarInKernel:
     Types meet as in torch (`torch.promote_types`), two unsigned types in the wider; a number known while tracing takes
     the other side's type and must fit it; bools in arithmetic are int32. uint16, uint32 and uint64 do not meet signed
     types: TraceError suggests the cast.
+
+    8-bit floats (float8_e4m3fn, float8_e5m2) are loaded, stored, moved and converted, and compute nothing. Narrowing to
+    them rounds to nearest even and saturates: what is too large, infinities too, becomes 448 or 57344 of its sign, and
+    NaN stays NaN (`cvt.rn.satfinite` from sm_89 on; older targets get the same bits by integer arithmetic).
+
+    Pairs, float16x2 and bfloat16x2, are two 16-bit floats in one 32-bit register. `T.float16x2(low, high)` makes one
+    (of two float32 by one conversion), `T.float16x2(x)` has x in both halves, `pair[0]` and `pair[1]` are the halves,
+    `t.view("float16x2")` reads tensors of float16 by pairs, and `T.reinterpret(word, "float16x2")` takes the bits of a
+    word. `+ - *`, `-x`, `abs`, `min`, `max`, `T.min`, `T.max` and `T.fma` are one instruction for both halves, each
+    rounded once, with the bits of the scalar operation, and never contracted to an fma; Python numbers stand for both
+    halves. Comparisons give a mask, uint32, with 0xFFFF in each half for which they hold. Shuffles, `T.cuda.warp_sum`
+    and its like, and `T.atomic_add` and `T.red_add` on global and shared pairs take them too. No other type meets a
+    pair, and an argument of a call cannot be one.
     """
 
     @property

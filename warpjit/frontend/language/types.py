@@ -118,5 +118,5 @@ def as_dtype(value: Any) -> DType:
 SCALAR_TYPES = {
     name: ScalarType(dtype)
     for name, dtype in dtypes.DTYPES.items()
-    if (dtype.is_int and dtype.bits >= 8) or dtype.is_bool or (dtype.is_float and dtype.bits >= 16)
+    if (dtype.is_int and dtype.bits >= 8) or dtype.is_bool or dtype.is_float or dtype.is_pair
 }

@@ -10,12 +10,13 @@ argument that is out of range, a type that the operation does not have.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from warpjit.frontend.language.intrinsic import intrinsic
 
 if TYPE_CHECKING:
-    from warpjit.frontend.language import Flag, Integer, Number, S, Tensor, bool, uint32
+    from warpjit.frontend.language import Flag, Integer, Number, S, Tensor, X, bool, uint32
 
 
 @intrinsic("T.cuda.")
@@ -77,20 +78,37 @@ def warp_sum(x: S, width: int = 32) -> S:
 
 
 @intrinsic("T.cuda.")
-def warp_max(x: S, width: int = 32) -> S:
-    """The largest in each segment of `width` lanes, in every lane; a NaN loses to a number. Types as `warp_sum`."""
+def warp_max(x: S, width: int = 32, *, nan: Flag = False) -> S:
+    """The largest in each segment of `width` lanes, in every lane; NaNs as in `T.max`. Types as `warp_sum`."""
 
 
 @intrinsic("T.cuda.")
-def warp_min(x: S, width: int = 32) -> S:
-    """The smallest in each segment of `width` lanes, in every lane; a NaN loses to a number. Types as `warp_sum`."""
+def warp_min(x: S, width: int = 32, *, nan: Flag = False) -> S:
+    """The smallest in each segment of `width` lanes, in every lane; NaNs as in `T.min`. Types as `warp_sum`."""
 
 
 @intrinsic("T.cuda.")
-def warp_scan(x: S, *, exclusive: Flag = False) -> S:
-    """The sum over this lane and those below it; with `exclusive` over those below it (0 in lane 0).
+def warp_reduce(x: X, op: Callable[[X, X], X], width: int = 32) -> X:
+    """All of a segment of `width` lanes combined by a function of the kernel, in every lane.
 
-    Lanes add what stands 1, 2, 4, 8 and 16 below, so sums of floats are rounded in that order. Types as `warp_sum`.
+    x   a number, or a tuple of numbers that are combined together, such as (maximum, sum)
+    op  takes two of what x is and gives one, of the same types; a helper or a lambda, which is inlined five times
+
+    Neighbours are combined first, then lanes 2, 4, 8 and 16 apart; `op` always has what lower lanes hold on its left.
+    It must be associative and need not commute, and all lanes get the same bits: with width 32 the result is the same
+    for the whole warp, also to control flow.
+    Raises TraceError: `op` gives another number of values, or other types.
+    """
+
+
+@intrinsic("T.cuda.")
+def warp_scan(x: X, op: Callable[[X, X], X] | None = None, *, exclusive: Flag = False, initial: Any | None = None) -> X:
+    """The sum over this lane and those below it, or what `op` makes of them; with `exclusive` over those below it.
+
+    x, op    as in `warp_reduce`; without `op` sums, of the types of `warp_sum`
+    initial  what lane 0 of an exclusive scan gets, like x; it is not combined with anything. Omitted: 0 of sums
+
+    Lanes combine with what stands 1, 2, 4, 8 and 16 below, so sums of floats are rounded in that order.
     """
 
 
@@ -107,13 +125,43 @@ def cta_sum(x: S, scratch: Tensor[S]) -> S:
 
 
 @intrinsic("T.cuda.")
-def cta_max(x: S, scratch: Tensor[S]) -> S:
-    """The largest over all threads of the CTA, by the steps of `cta_sum`; a NaN loses to a number."""
+def cta_max(x: S, scratch: Tensor[S], *, nan: Flag = False) -> S:
+    """The largest over all threads of the CTA, by the steps of `cta_sum`; NaNs as in `T.max`."""
 
 
 @intrinsic("T.cuda.")
-def cta_min(x: S, scratch: Tensor[S]) -> S:
-    """The smallest over all threads of the CTA, by the steps of `cta_sum`; a NaN loses to a number."""
+def cta_min(x: S, scratch: Tensor[S], *, nan: Flag = False) -> S:
+    """The smallest over all threads of the CTA, by the steps of `cta_sum`; NaNs as in `T.min`."""
+
+
+@intrinsic("T.cuda.")
+def cta_reduce(x: X, op: Callable[[X, X], X], scratch: Tensor[Any] | tuple[Tensor[Any], ...]) -> X:
+    """All threads of the CTA combined by a function of the kernel, the same for the whole CTA.
+
+    x, op    as in `warp_reduce`
+    scratch  as in `cta_sum`; of a tuple x a tuple, one for each number
+
+    By the steps of `cta_sum`; lower warps stand on the left of `op`.
+    """
+
+
+@intrinsic("T.cuda.")
+def cta_scan(
+    x: X,
+    scratch: Tensor[Any] | tuple[Tensor[Any], ...],
+    op: Callable[[X, X], X] | None = None,
+    *,
+    exclusive: Flag = False,
+    initial: Any | None = None,
+) -> X:
+    """The sum over this thread and those before it in the CTA, or what `op` makes of them; see `warp_scan`.
+
+    scratch  as in `cta_reduce`
+
+    Threads are in the order of their warps and lanes. Each warp's total goes to `scratch`, then `T.cuda.cta_sync()`,
+    then every thread combines the totals of the warps before its own, warp 0 first, with its place in its warp, then
+    `T.cuda.cta_sync()` again.
+    """
 
 
 __all__ = [
@@ -122,6 +170,8 @@ __all__ = [
     "ballot",
     "cta_max",
     "cta_min",
+    "cta_reduce",
+    "cta_scan",
     "cta_sum",
     "match_all",
     "match_any",
@@ -131,6 +181,7 @@ __all__ = [
     "shuffle_xor",
     "warp_max",
     "warp_min",
+    "warp_reduce",
     "warp_scan",
     "warp_sum",
 ]
