@@ -1,7 +1,8 @@
-"""The kernel behind `matmul`: C = A @ B.T of 16-bit floats by mma.sync, for every shape, order and epilogue.
+"""The kernel behind `matmul` and `matmul_int8`: C = A @ B.T of 16-bit floats, or of int8, for every shape and epilogue.
 
 A ring of swizzled stages that cp.async fills, fragments that are loaded one step ahead of the products, the result
-through shared memory to wide stores. Which tiles a shape gets, and how arguments become the kernel's, is `matmul`'s.
+through shared memory to wide stores. Pairs of int8 take the places of 16-bit floats all the way to the matrix
+instruction. Which tiles a shape gets, and how arguments become the kernel's, is the business of those who call.
 
 Techniques (common knowledge of the field): multistage cp.async and register double buffering as in the sm_80 main loop
 of NVIDIA's CUTLASS; CTAs in groups of rows, so that those which run together share slices in the L2 cache.
@@ -28,6 +29,7 @@ STMATRIX = T.ptx["stmatrix.sync.aligned.m8n8.x4.shared.b16"]
 class Tile:
     """What a CTA computes: `m` x `n` results, `k` deep at a time, by warps of `warp_m` x `warp_n`.
 
+    k       in elements of 16 bits; of int8 twice as many
     stages  slices of A and B in shared memory, of which all but one are under way
     group   CTAs that are next to each other in time cover so many tiles along m
     """
@@ -66,10 +68,11 @@ class Case:
     """What a product is compiled for besides data types.
 
     multiples  of m, n and k; those that are multiples of the tile's need no masks
-    turned     of A and B: whether the index that is contiguous in memory is not k
+    turned     of A and B: whether the index that is contiguous in memory is not k (16-bit elements only)
     widths     bytes of an access to A, B and the result that alignment allows: 16, 4, or those of one element
     batched    whether there is a leading index of batches
     operands   of each operand of the epilogue: whether it is a matrix for each batch
+    size       bytes of an element of A and B: 2, or 1 for int8
     """
 
     tile: Tile
@@ -78,18 +81,24 @@ class Case:
     widths: tuple[int, int, int] = (16, 16, 16)
     batched: bool = False
     operands: tuple[bool, ...] = ()
+    size: int = 2
+
+    @property
+    def depth(self) -> int:
+        """The tile's k, in elements."""
+        return self.tile.k * 2 // self.size
 
     @property
     def masked(self) -> tuple[bool, bool, bool]:
         """Whether the last tile along m, n and k may be cut."""
         m, n, k = self.multiples
-        return bool(m % self.tile.m), bool(n % self.tile.n), bool(k % self.tile.k)
+        return bool(m % self.tile.m), bool(n % self.tile.n), bool(k % self.depth)
 
 
 @functools.cache
 def gemm(case: Case) -> Kernel:
     """C = A @ B.T for A of (m, k) and B of (n, k), each of them stored in this order or turned."""
-    tile, (a_turned, b_turned), (a_width, b_width, c_width) = case.tile, case.turned, case.widths
+    tile, deep, (a_turned, b_turned), (a_width, b_width, c_width) = case.tile, case.depth, case.turned, case.widths
     m_masked, n_masked, k_masked = case.masked
     batches = (T.dynamic("batch"),) if case.batched else ()
     M, N, K = (T.dynamic(name, multiple_of=size) for name, size in zip("mnk", case.multiples, strict=True))
@@ -121,31 +130,30 @@ def gemm(case: Case) -> Kernel:
 
         # Stages and results share one arena.
         arena = T.alloc_shared((tile.shared_bytes,), "uint8", align=1024)
-        a_shape = (tile.stages, *((tile.k, tile.m) if a_turned else (tile.m, tile.k)))
-        b_shape = (tile.stages, *((tile.k, tile.n) if b_turned else (tile.n, tile.k)))
+        a_shape = (tile.stages, *((deep, tile.m) if a_turned else (tile.m, deep)))
+        b_shape = (tile.stages, *((deep, tile.n) if b_turned else (tile.n, deep)))
         split, end = tile.stages * tile.m * tile.k * 2, tile.stages * (tile.m + tile.n) * tile.k * 2
         a = arena[0:split].view(A.dtype).view(*a_shape, layout=rows_of(A.dtype, a_shape))
         b = arena[split:end].view(B.dtype).view(*b_shape, layout=rows_of(B.dtype, b_shape))
 
         def fetch(depth, stage):
             """Begin to copy a slice of A and of B; past the last one only the group is closed."""
-            if depth < T.cdiv(K, tile.k):
-                k = depth * tile.k
+            if depth < T.cdiv(K, deep):
+                k = depth * deep
                 rest = K - k if k_masked else None
                 copy_in(a.sub[stage], left, a_turned, m0, M - m0 if m_masked else None, k, rest, a_width)
                 copy_in(b.sub[stage], right, b_turned, n0, N - n0 if n_masked else None, k, rest, b_width)
             T.ptx["cp.async.commit_group"]()
 
-        kind = "bf16" if A.dtype == T.bfloat16 else "f16"
-        mma = T.ptx[f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32"]
+        mma = T.ptx[instruction(A.dtype)]
         mi, ni, steps = tile.warp_m // 16, tile.warp_n // 8, tile.k // 16
-        total = T.cuda.fragments(mma, "D", M=mi, N=ni, fill=0.0)
+        total = T.cuda.fragments(mma, "D", M=mi, N=ni, fill=0)
         af = T.cuda.fragments(mma, "A", M=mi), T.cuda.fragments(mma, "A", M=mi)
         bf = T.cuda.fragments(mma, "B", N=ni), T.cuda.fragments(mma, "B", N=ni)
 
         def load(buffer, stage, step):
-            copy_fragment(af[buffer], a.sub[stage], a_turned, wm, tile.warp_m, 16 * step)
-            copy_fragment(bf[buffer], b.sub[stage], b_turned, wn, tile.warp_n, 16 * step)
+            copy_fragment(af[buffer], a.view("uint16").sub[stage], a_turned, wm, tile.warp_m, 16 * step)
+            copy_fragment(bf[buffer], b.view("uint16").sub[stage], b_turned, wn, tile.warp_n, 16 * step)
 
         for depth in T.unroll(tile.stages - 1):
             fetch(depth, depth)
@@ -153,7 +161,7 @@ def gemm(case: Case) -> Kernel:
         T.cuda.cta_sync()
         load(0, 0, 0)
         full, free = 0, tile.stages - 1
-        for depth in range(T.cdiv(K, tile.k)):
+        for depth in range(T.cdiv(K, deep)):
             for step in T.unroll(steps):
                 if step == steps - 1:
                     T.ptx["cp.async.wait_group"](tile.stages - 2)
@@ -165,23 +173,24 @@ def gemm(case: Case) -> Kernel:
                     free = free + 1 if free + 1 < tile.stages else 0
                 T.cuda.tile.apply(mma, total, af[step % 2], bf[step % 2], total)
 
+        sums = total.cast("float32") if epilogue is not None and A.dtype == T.int8 else total
         if epilogue is not None:
             extra = ()
             for operand, each_batch in zip(operands, case.operands, strict=True):
                 extra = (*extra, operand.sub[batch] if each_batch else operand)
-            for register, row, column in total.each():
+            for register, row, column in sums.each():
                 i, j = m0 + wm + row, n0 + wn + column
                 if (not m_masked or i < M) and (not n_masked or j < N):
-                    total.regs[register] = epilogue(total.regs[register], i, j, *extra)
+                    sums.regs[register] = epilogue(sums.regs[register], i, j, *extra)
 
         # Each warp turns its results into rows in shared memory, and stores these.
         T.ptx["cp.async.wait_all"]()
         T.cuda.cta_sync()
-        results = total.cast(C.dtype)
+        results = sums.cast(C.dtype)
         box_shape = (tile.warps, tile.warp_m, tile.warp_n)
         box = arena[0 : tile.m * tile.n * C.dtype.bits // 8].view(C.dtype)
         box = box.view(*box_shape, layout=rows_of(C.dtype, box_shape)).sub[warp]
-        if C.dtype != T.float32 and T.cuda.has(STMATRIX):
+        if C.dtype.bits == 16 and T.cuda.has(STMATRIX):
             T.cuda.tile.apply(STMATRIX, box, results)
         else:
             words, targets = results.view("uint32"), box.view("uint32")
@@ -193,6 +202,14 @@ def gemm(case: Case) -> Kernel:
         T.copy(result[i : i + tile.warp_m, j : j + tile.warp_n], box, scope="warp", width=c_width, valid=exists)
 
     return gemm
+
+
+def instruction(dtype):
+    """The matrix instruction for elements of a type."""
+    if dtype == T.int8:
+        return "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"
+    kind = "bf16" if dtype == T.bfloat16 else "f16"
+    return f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32"
 
 
 def rows_of(dtype, shape):
@@ -214,7 +231,7 @@ def copy_in(stage, source, turned, row, rows_left, k, k_left, width):
 
 
 def copy_fragment(fragment, stage, turned, row, rows, k):
-    """`rows` rows, 16 deep, of a stage into registers."""
+    """`rows` rows, 16 words of 16 bits deep, of a stage into registers."""
     if turned:
         tile = stage[k : k + 16, row : row + rows].permute(1, 0)
         T.cuda.tile.apply(T.ptx["ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"], fragment, tile)

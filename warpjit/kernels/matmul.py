@@ -149,11 +149,12 @@ class Stored:
     copied: bool = False
 
     @classmethod
-    def best(cls, facts: Facts) -> Stored:
+    def best(cls, facts: Facts, turns: bool = True) -> Stored:
+        """`turns`: whether the kernel takes it turned."""
         rows, columns = facts.shape[-2:]
         if facts.strides[-1] == 1 or columns == 1:
             return cls(facts)
-        if facts.strides[-2] == 1 or rows == 1:
+        if turns and (facts.strides[-2] == 1 or rows == 1):
             return cls(facts.transposed, turned=True)
         packed = tuple(math.prod(facts.shape[axis + 1 :]) for axis in range(len(facts.shape)))
         return cls(facts._replace(strides=packed, aligned=True), copied=True)
@@ -219,24 +220,32 @@ def _plan(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: T
     left = Stored.best(a.expanded(tuple(batch)))
     right = Stored.best(b.transposed.expanded(tuple(batch)))
     widths = left.facts.width, right.facts.width, out.width
-    chosen = tile or default_tile(m, n, math.prod(batch), widths[:2] == WIDEST, *_limits(place))
+    chosen = tile or default_tile(m, n, math.prod(batch), widths[:2] == WIDEST, *limits(place))
     rows = (left.turned, True, not (left.turned and right.turned))
     turned = (left.turned, right.turned)
     each_batch = tuple(bool(batch) and lead is not None for lead in leads)
-    case = Case(chosen, _multiples((m, n, k), chosen, rows), turned, widths, bool(batch), each_batch)
+    case = Case(
+        chosen, multiples((m, n, k), (chosen.m, chosen.n, chosen.k), rows), turned, widths, bool(batch), each_batch
+    )
     return Plan(gemm(case), shape, left, right)
 
 
-def _multiples(size: tuple[int, ...], tile: Tile, rows: tuple[bool, ...]) -> tuple[int, int, int]:
-    """What is promised of m, n and k: the tile's size, or, of one that is a row's length somewhere, its alignment."""
+def multiples(
+    size: tuple[int, ...], tile: tuple[int, ...], rows: tuple[bool, ...], chunk: int = 8
+) -> tuple[int, int, int]:
+    """What is promised of m, n and k: the tile's size, or, of one that is a row's length somewhere, its alignment.
+
+    chunk  elements of 16 bytes
+    """
+    halves = tuple(chunk >> step for step in range(chunk.bit_length() - 1))
     m, n, k = (
-        next(each for each in (own, *((8, 4, 2) if row else ()), 1) if length % each == 0)
-        for length, own, row in zip(size, (tile.m, tile.n, tile.k), rows, strict=True)
+        next(each for each in (own, *(halves if row else ()), 1) if length % each == 0)
+        for length, own, row in zip(size, tile, rows, strict=True)
     )
     return m, n, k
 
 
-def _limits(place: Any) -> tuple[int, int]:
+def limits(place: Any) -> tuple[int, int]:
     """(multiprocessors, shared bytes of a CTA) of what the kernel will run on: a CUDA device, or the CPU's target."""
     if isinstance(place, Target):
         return MULTIPROCESSORS, place.max_shared
