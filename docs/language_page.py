@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from warpjit import T, layout
-from warpjit.frontend.language import approx, atomics, bits, core, cuda, inline_asm, mathematics, warp
+from warpjit.frontend.language import approx, atomics, bits, core, cuda, debugging, inline_asm, mathematics, warp
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.ptx import PtxNames
 from warpjit.frontend.language.tensor import InstructionInKernel, Pointer, ScalarInKernel, TensorInKernel
@@ -144,6 +144,11 @@ def _threads() -> Iterator[str]:
     yield from _functions("T.", atomics, tuple(atomics.__all__))
 
 
+def _debugging() -> Iterator[str]:
+    yield f"## Assertions and printing\n\n{markdown(debugging.__doc__)}\n"
+    yield from _functions("T.", debugging, tuple(debugging.__all__))
+
+
 def _layouts() -> Iterator[str]:
     yield f"## Layouts\n\n{markdown(layout.__doc__)}\n"
     yield _entry("T.cuda.layout.mma_shared_layout", layout.mma_shared_layout)
@@ -205,6 +210,7 @@ PARTS: tuple[Callable[[], Iterator[str]], ...] = (
     _scalars,
     _mathematics,
     _threads,
+    _debugging,
     _instructions,
     _layouts,
 )

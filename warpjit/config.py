@@ -17,6 +17,7 @@ class Config:
     target      WARPJIT_TARGET      architecture that CPU calls are verified for, and built for without a GPU: "sm_90a"
     cpu         WARPJIT_CPU         "simulate" (default) or "error": refuse CPU tensors
     lineinfo    WARPJIT_LINEINFO    True ("1"): build with #line and -lineinfo, for profilers
+    debug       WARPJIT_DEBUG       True ("1"): kernels decorated from now on check `assert` and `print`
     cuda_home   CUDA_HOME           the toolkit's root; None: ask `nvcc --dryrun`
     path        PATH                where nvcc and nvdisasm are looked for
     """
@@ -25,6 +26,7 @@ class Config:
     target: str | None = None
     cpu: str = "simulate"
     lineinfo: bool = False
+    debug: bool = False
     cuda_home: str | None = None
     path: str = ""
 
@@ -37,6 +39,7 @@ def read() -> Config:
         target=env.get("WARPJIT_TARGET") or None,
         cpu=env.get("WARPJIT_CPU") or "simulate",
         lineinfo=env.get("WARPJIT_LINEINFO", "") not in ("", "0"),
+        debug=env.get("WARPJIT_DEBUG", "") not in ("", "0"),
         cuda_home=env.get("CUDA_HOME") or None,
         path=env.get("PATH", ""),
     )

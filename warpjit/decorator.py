@@ -6,16 +6,19 @@ import sys
 from collections.abc import Callable
 from typing import Any, overload
 
+from warpjit import config
 from warpjit.compiled import compile
 from warpjit.kernel import Kernel, Options
 
 
 class Decorator:
-    """`@warpjit` or `@warpjit(contract=..., strict=..., unverified=...)` makes a kernel of a Python function.
+    """`@warpjit` or `@warpjit(contract=…, strict=…, unverified=…, debug=…)` makes a kernel of a Python function.
 
     contract    a product and a sum may be fused into one operation (True); False: every operation rounds by itself
     strict      a stack frame or spilled registers raise CompileError
     unverified  instructions may be used whose rows were never compared with a device; False: they raise TraceError
+    debug       `assert`, `T.device_assert` and `print` in a kernel are executed; None: if WARPJIT_DEBUG=1 was set
+                when the kernel was decorated; False: they are only traced
 
     Raises SourceError where the function's source cannot be had, TraceError for an annotation that is no type.
     """
@@ -27,14 +30,17 @@ class Decorator:
 
     @overload
     def __call__(
-        self, /, *, contract: bool = True, strict: bool = False, unverified: bool = False
+        self, /, *, contract: bool = True, strict: bool = False, unverified: bool = False, debug: bool | None = None
     ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
-    def __call__(self, function: Callable[..., Any] | None = None, /, **options: bool) -> Any:
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, *, debug: bool | None = None, **options: bool
+    ) -> Any:
         names = sys._getframe(1).f_locals  # where string annotations may find names of an enclosing function
+        checks = config.read().debug if debug is None else debug
         if function is not None:
-            return Kernel(function, Options(), names)
-        chosen = Options(**options)
+            return Kernel(function, Options(debug=checks), names)
+        chosen = Options(debug=checks, **options)
         return lambda decorated: Kernel(decorated, chosen, names)
 
     def __repr__(self) -> str:

@@ -41,11 +41,13 @@ class Options:
     contract    a product and a sum may become one fused operation (nvcc's default)
     strict      a stack frame or spilled registers are an error
     unverified  instructions that were never compared with a device are allowed
+    debug       assertions and `print` are executed
     """
 
     contract: bool = True
     strict: bool = False
     unverified: bool = False
+    debug: bool = False
 
 
 class Kernel:
@@ -173,7 +175,7 @@ class Kernel:
     def _made(self, specialization: Specialization, target: Target) -> Program:
         from warpjit.stages import Settings, program_of  # noqa: PLC0415  defining a kernel does without the tracer
 
-        settings = Settings(target, self.options.contract, self.options.strict, self.options.unverified)
+        settings = Settings(target, **vars(self.options))
         return program_of(self.function_source, self.function, specialization, settings)
 
     def built(self, specialization: Specialization, target: Target) -> Built:

@@ -74,6 +74,7 @@ def _functions() -> dict[str, str]:
         "__threadfence": ("void",),
         "__trap": ("void",),
         "printf": (_INT, "const char*", "..."),
+        "__assertfail": ("void", "const char*", "const char*", _UINT, "const char*", "unsigned long"),
     }
     for name in _UNARY:
         signatures[name] = ("double",) * 2

@@ -42,6 +42,8 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
     for kind, handler in CALLS.items():
         if isinstance(function, kind):
             return handler(tracer, function, args, kwargs)
+    if function is print:
+        return _builtin(tracer, "print", INTRINSICS["print"], args, kwargs)
     if function is LaunchConfig or function is KernelAttributes:
         return python(function, *args, **kwargs)
     try:

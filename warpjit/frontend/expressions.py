@@ -20,8 +20,9 @@ from warpjit.frontend.comprehensions import generator, lazily
 from warpjit.frontend.containers import made, method, python
 from warpjit.frontend.language.types import Dynamic
 from warpjit.frontend.methods import ATTRIBUTES, METHODS
+from warpjit.frontend.texts import formatted, joined
 from warpjit.frontend.tracer import CONDITIONS, EXPRESSIONS, Tracer
-from warpjit.frontend.values import Method, Pointer, Scalar, TensorValue, Value, is_kernel_value
+from warpjit.frontend.values import Method, Pointer, Scalar, TensorValue, Text, Value, is_kernel_value
 
 BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -247,7 +248,7 @@ def _slice(tracer: Tracer, node: ast.Slice) -> Value:
 
 
 def _joined(tracer: Tracer, node: ast.JoinedStr) -> Value:
-    return "".join(str(tracer.evaluate(part)) for part in node.values)
+    return joined([tracer.evaluate(part) for part in node.values])
 
 
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
@@ -255,13 +256,13 @@ CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, o
 
 def _formatted(tracer: Tracer, node: ast.FormattedValue) -> Value:
     value = tracer.evaluate(node.value)
-    if is_kernel_value(value):
-        raise TraceError("an f-string can only hold values that are known while tracing")
+    spec = tracer.evaluate(node.format_spec) if node.format_spec else ""
     conversion = CONVERSIONS.get(node.conversion)
-    return format(
-        value if conversion is None else conversion(value),
-        tracer.evaluate(node.format_spec) if node.format_spec else "",
-    )
+    if isinstance(value, Scalar) and conversion is None:
+        return formatted(value, spec)
+    if is_kernel_value(value):
+        raise TraceError(f"an f-string can hold numbers and static values, but got {arithmetic.describe(value)}")
+    return format(value if conversion is None else conversion(value), spec)
 
 
 def _subscript(tracer: Tracer, node: ast.Subscript) -> Value:
@@ -272,6 +273,8 @@ def _subscript(tracer: Tracer, node: ast.Subscript) -> Value:
 
 def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
     """`owner[index]` in the reading direction."""
+    if isinstance(index, Text):
+        raise TraceError("expected an index that is known while tracing but got an f-string of device values")
     if isinstance(owner, Method) and owner.name == "sub":
         return slices.subtensor(tracer.builder, owner.owner, index if isinstance(index, tuple) else (index,))
     if isinstance(owner, TensorValue):

@@ -8,7 +8,7 @@ import numpy as np
 
 from warpjit.errors import TraceError
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.values import Scalar, TensorValue, Value, constant, is_number
+from warpjit.frontend.values import Scalar, TensorValue, Text, Value, constant, is_number
 from warpjit.ir import dtypes
 from warpjit.ir.conversion import convert
 from warpjit.ir.dtypes import DType
@@ -74,6 +74,8 @@ def describe(value: Value) -> str:
         return f"a scalar of type {value.dtype}"
     if isinstance(value, TensorValue):
         return f"the tensor {value.name}"
+    if isinstance(value, Text):
+        return "an f-string of device values"
     if value is None:
         return "None"
     return f"{type(value).__name__} {value!r}" if is_number(value) or isinstance(value, str) else type(value).__name__

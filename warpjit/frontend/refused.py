@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 SENTENCES: dict[type[ast.AST], str] = {
-    ast.Assert: "assert is not part of the language: T.assume(...) is checked by the simulator",
     ast.SetComp: "a set is not part of the language, since its order is not fixed: use a tuple or a list",
     ast.Set: "a set is not part of the language, since its order is not fixed: use a tuple or a list",
 }

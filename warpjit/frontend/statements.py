@@ -9,6 +9,7 @@ from warpjit.frontend import memory
 from warpjit.frontend.calls import convert
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.containers import ContainerMethod, call_method, set_item
+from warpjit.frontend.debugging import debugs, in_debug
 from warpjit.frontend.expressions import binary, subscript
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.targets import assign, element
@@ -65,6 +66,9 @@ def _ann_assign(tracer: Tracer, node: ast.AnnAssign) -> None:
 def _expression(tracer: Tracer, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Constant):
         return  # a docstring or a comment in quotes
+    if debugs(tracer, node.value):
+        in_debug(tracer, lambda: tracer.evaluate(node.value))
+        return
     value = tracer.evaluate(node.value)
     if not isinstance(node.value, ast.Call | ast.NamedExpr) and value is not None:
         raise TraceError("this expression has no effect")

@@ -16,6 +16,7 @@ from warpjit.frontend import (  # noqa: F401
     builtin_functions,
     combining,
     comprehensions,
+    debugging,
     expressions,
     inline_asm,
     instructions,
@@ -59,6 +60,8 @@ def trace(
         scope.names[name] = value
         scope.bound[name] = tracer.builder.loc
     tracer.execute(source.node.body)  # type: ignore[arg-type]
+    for line in tracer.printed:
+        print(line)
     if tracer.launch is None and not tracer.findings:
         message = f"{source.name} never calls T.device_entry(launch=T.cuda.LaunchConfig(grid=..., block=...))"
         tracer.findings.append(Finding(message, source.loc()))

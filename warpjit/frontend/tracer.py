@@ -46,6 +46,7 @@ class Settings:
     contract: bool = True
     strict: bool = False
     unverified: bool = False
+    debug: bool = False
 
 
 @dataclass
@@ -100,6 +101,7 @@ class State:
     shared: int
     terminated: bool
     loops: int
+    printed: int
     forget: Callable[[], None]
 
 
@@ -129,6 +131,7 @@ class Tracer:
         self.terminated = False
         self.returned = Uniformity.GRID
         self.hint = ""
+        self.printed: list[str] = []  # by `T.static_print`, in attempts that stand
 
     # ---- walking -----------------------------------------------------------------------------------
 
@@ -255,6 +258,7 @@ class Tracer:
             len(self.shared),
             self.terminated,
             len(self.loop_frames),
+            len(self.printed),
             self.assumed.mark() if self.assumed is not None else lambda: None,
         )
 
@@ -268,6 +272,7 @@ class Tracer:
         del self.findings[state.findings :]
         del self.shared[state.shared :]
         del self.loop_frames[state.loops :]
+        del self.printed[state.printed :]
         self.terminated = state.terminated
         state.forget()
 

@@ -144,6 +144,22 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
+class TextPiece:
+    """A device value in a text: `flags`, width and precision of C's format with its %, and a letter that was given."""
+
+    scalar: Scalar
+    flags: str = "%"
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An f-string in which values stand that the device computes."""
+
+    pieces: tuple[str | TextPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Poison:
     """What an expression with an error gives."""
 
@@ -162,7 +178,7 @@ Value: TypeAlias = Any
 POISON = Poison()
 
 # Asked for at every operation: a union would be made anew each time.
-_KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Poison)
+_KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Text, TextPiece, Poison)
 _NUMBERS = (int, float)
 _VIEWS = (KeysView, ValuesView, ItemsView)
 

@@ -258,7 +258,23 @@ class CompleteBytes:
     """When its copy completes, `bytes` are subtracted from the pending count of the mbarrier operand."""
 
 
-Effect: TypeAlias = Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes
+@dataclass(frozen=True)
+class Print:
+    """Each active lane prints `text`: a format of C, filled with the operands."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """Lanes in which the first operand is false end the kernel; `text` is a format, filled with the others."""
+
+    text: str
+
+
+Effect: TypeAlias = (
+    Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes | Print | Check
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from warpjit.isa.row import Commit, Elect, Special, WaitGroup
+from warpjit.isa.row import Check, Commit, Elect, Print, Special, WaitGroup
 from warpjit.sim.findings import LANES, lane_ranges
+from warpjit.sim.printing import check, print_lines
 from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Step
 
@@ -122,6 +123,8 @@ HANDLERS: dict[type, Callable[[State, Step, Turn, Any], list[Array]]] = {
     Elect: elect,
     Commit: commit,
     WaitGroup: wait_group,
+    Print: print_lines,
+    Check: check,
 }
 
 

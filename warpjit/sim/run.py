@@ -22,6 +22,7 @@ from warpjit.sim.findings import LANES, Census
 from warpjit.sim.linear import Execute, Program, linearise
 from warpjit.sim.machine import Machine
 from warpjit.sim.memory import GlobalMemory, View, views_of
+from warpjit.sim.printing import flush
 from warpjit.sim.state import Region, State
 from warpjit.sim.step import Step, prepare
 
@@ -88,7 +89,10 @@ def simulate(kernel: Kernel, plan: Plan, arguments: Sequence[Any], *, seed: int 
         for local, value in scalars:
             state.values.give(local, value)
         machine = Machine(state, program.code, steps, seed, start // size)
-        machine.run()
+        try:
+            machine.run()
+        finally:
+            flush(state)
         count += machine.steps
         issued += machine.issued
     for storage in storages:

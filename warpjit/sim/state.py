@@ -78,6 +78,7 @@ class State:
         self.clocks = Clocks.of(census.rows, census.warps)
         self.shadow = SharedShadow(census, self.stride, self.marks, self.clocks, locs)
         self.copies = Copies(census.rows)
+        self.printed: dict[int, list[str]] = {}  # by warp: what it wrote, see `printing`
         threads = self.block[0] * self.block[1] * self.block[2]
         exists = np.arange(census.warps * LANES).reshape(census.warps, LANES) < threads
         self.present = np.tile(exists, (len(census.ctas), 1))

@@ -78,6 +78,7 @@ from warpjit.frontend.language.core import (
     store,
     unroll,
 )
+from warpjit.frontend.language.debugging import device_assert, printf, static_assert, static_print
 from warpjit.frontend.language.inline_asm import asm
 from warpjit.frontend.language.mathematics import (
     ceil,
@@ -125,6 +126,7 @@ __all__ = [
     "copy",
     "cos",
     "cuda",
+    "device_assert",
     "device_entry",
     "dynamic",
     "erf",
@@ -141,6 +143,7 @@ __all__ = [
     "max",
     "min",
     "popc",
+    "printf",
     "prmt",
     "ptx",
     "range",
@@ -156,6 +159,8 @@ __all__ = [
     "rsqrt",
     "sin",
     "sqrt",
+    "static_assert",
+    "static_print",
     "store",
     "tanh",
     "trunc",
