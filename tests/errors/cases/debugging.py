@@ -29,8 +29,8 @@ TOPIC = Topic(
         wrong("T.device_assert(A.shape[0] == 4)", "assertion failed"),
         wrong(
             "T.static_assert(n > 4)",
-            "T.static_assert: the condition must be known while tracing, but it is computed on the device (the same for "
-            "the whole grid)",
+            "T.static_assert: the condition must be known while tracing, but it is computed on the device (the same "
+            "for the whole grid)",
         ),
         wrong("T.static_assert(True, 5)", "T.static_assert: message: expected a string but got int 5"),
         wrong(
