@@ -90,8 +90,10 @@ class Counted:
 
     def whole(self, builder: Builder) -> bool:
         """Whether the iterations are sure to divide into those of all copies: no copy needs a guard."""
-        if self.copies == 1:
-            return True
+        return self.copies == 1 or self._exact(builder)
+
+    def _exact(self, builder: Builder) -> bool:
+        """Whether the last iteration is sure to end at `stop`."""
         assert self.start.linear is not None and self.stop.linear is not None
         span = builder.linear_facts(self.stop.linear.plus(self.start.linear, -1))
         return span.multiple % self.stride == 0
@@ -101,7 +103,7 @@ class Counted:
         start, stop, step = self.start.facts, self.stop.facts, self.stride
         multiple = fact.add(start, fact.of_constant(step)).multiple
         uniformity = max(start.uniformity, stop.uniformity)
-        last = step if self.whole(builder) else self.step // abs(self.step)
+        last = step if self._exact(builder) else self.step // abs(self.step)
         if step > 0:
             hi = None if stop.hi is None else stop.hi - last
             if start.constant is not None and stop.constant is not None and stop.constant > start.constant:
