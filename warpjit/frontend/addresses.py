@@ -68,14 +68,15 @@ def tile_of(layout: TileLayout | ComposeLayout) -> TileLayout:
 # ---- coordinates --------------------------------------------------------------------------------------
 
 
-def checked(tensor: TensorValue, coordinates: tuple[Index, ...]) -> tuple[Index, ...]:
+def checked(tensor: TensorValue, coordinates: tuple[Index, ...], dead: bool = False) -> tuple[Index, ...]:
     """The coordinates, after refusing what cannot lie inside: rank, static ints, ranges that are all outside."""
     if len(coordinates) != len(tensor.shape):
         raise TraceError(
             f"{tensor.name} has {len(tensor.shape)} axes, shape {shown(tensor.shape)}, but got "
             f"{len(coordinates)} indices"
         )
-    if 0 in tensor.shape:  # an empty argument: a kernel for any size must trace for it, and then make no access
+    # An empty argument: a kernel for any size must trace for it, and then make no access. Nor does dead code.
+    if 0 in tensor.shape or dead:
         return coordinates
     for axis, (index, extent) in enumerate(zip(coordinates, tensor.shape, strict=True)):
         low, high = bounds(index)
@@ -174,7 +175,7 @@ def present(builder: Builder, value: Scalar) -> Scalar:
 
 def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Address:
     """The byte address of an element of a memory tensor."""
-    checked(tensor, coordinates)
+    checked(tensor, coordinates, builder.block.dead)
     return address_at(builder, tensor, coordinates, element_offset(builder, tensor, coordinates))
 
 

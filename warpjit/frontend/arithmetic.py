@@ -232,6 +232,8 @@ def _multiply(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
 def _divide(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     """Floor division and modulo: whole multiples of a constant divisor are taken out of the sum first."""
     divisor = b.facts.constant
+    if divisor == 0 and builder.block.dead:
+        return constant(a.dtype, 0)
     if divisor == 0:
         raise TraceError("division by zero")
     if divisor is None or divisor < 0 or a.linear is None:
@@ -304,7 +306,7 @@ def ceiling_division(builder: Builder, a: Value, b: Value) -> Scalar:
         if isinstance(value, float) or (isinstance(value, Scalar) and not value.dtype.is_int):
             raise TraceError(f"T.cdiv: expected integers but got {describe(value)}")
     left, right = common(builder, a, b)
-    if right.facts.hi is not None and right.facts.hi <= 0:
+    if right.facts.hi is not None and right.facts.hi <= 0 and not builder.block.dead:
         raise TraceError("T.cdiv: expected a positive divisor")
     if builder.host:
         return binary(builder, "floordiv", binary(builder, "add", left, binary(builder, "sub", right, 1)), right)

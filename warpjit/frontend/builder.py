@@ -39,6 +39,7 @@ class Block:
     region: int = field(default_factory=itertools.count().__next__)  # tells blocks apart
     regions: set[int] = field(default_factory=set)  # its own, and those of blocks that became part of it
     loop: int = 0  # of the body of a device loop over a static range: which
+    dead: bool = False  # what holds inside contradicts itself: it never runs, and may say what would be wrong
 
     def __post_init__(self) -> None:
         self.regions.add(self.region)
@@ -51,6 +52,7 @@ class Mark:
     nodes: int
     computed: dict[tuple[Any, ...], Local]
     refined: dict[str, Facts]
+    dead: bool
     names: dict[str, int]
     specials: int
 
@@ -88,7 +90,7 @@ class Builder:
     def open(self, refined: Iterable[tuple[Local, Facts]] = ()) -> None:
         """Begin a block in which `refined` holds."""
         outer = self.block
-        self.blocks.append(Block([], dict(outer.computed), dict(outer.refined)))
+        self.blocks.append(Block([], dict(outer.computed), dict(outer.refined), dead=outer.dead))
         self.refine(refined)
 
     def close(self) -> tuple[Node, ...]:
@@ -99,22 +101,29 @@ class Builder:
         self.block.computed, self.block.refined = inner.computed, inner.refined
         self.block.divisors += inner.divisors
         self.block.regions |= inner.regions
+        self.block.dead |= inner.dead
 
     def refine(self, refined: Iterable[tuple[Local, Facts]]) -> None:
         """From here to the end of the block, these facts hold as well."""
         for local, facts in refined:
-            self.block.refined[local.name] = self.facts_of(local).meet(facts)
+            if facts.empty:
+                self.block.dead = True
+                continue
+            known = self.facts_of(local)
+            self.block.dead |= known.contradicts(facts)
+            self.block.refined[local.name] = known.meet(facts)
 
     def mark(self) -> Mark:
         block = self.block
-        return Mark(len(block.nodes), dict(block.computed), dict(block.refined), dict(self.names), len(self.specials))
+        known = dict(block.computed), dict(block.refined), block.dead
+        return Mark(len(block.nodes), *known, dict(self.names), len(self.specials))
 
     def rewind(self, mark: Mark, depth: int) -> None:
         """Forget all that was written since `mark`, which was taken with `depth` open blocks."""
         del self.blocks[depth:]
         del self.block.nodes[mark.nodes :]
         self.block.computed = dict(mark.computed)
-        self.block.refined = dict(mark.refined)
+        self.block.refined, self.block.dead = dict(mark.refined), mark.dead
         self.names = dict(mark.names)
         for register in list(self.specials)[mark.specials :]:
             local = self.specials.pop(register).atom

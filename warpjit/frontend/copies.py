@@ -227,6 +227,6 @@ def _addresses(tracer: Tracer, copy: Copy, operand: Operand, tensor: TensorValue
             static = all(isinstance(index, int) for index in part.start)
             chunk = f"the chunk at {part.start}" if static else "a chunk"
             raise misaligned(f"{copy.row.text}: operand {operand.name}", tensor, chunk, need, known)
-        checked(tensor, part.start)
+        checked(tensor, part.start, tracer.builder.block.dead)
         addresses.append(address_at(tracer.builder, tensor, part.start, offset))
     return Tile(tuple(addresses))

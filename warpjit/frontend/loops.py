@@ -146,6 +146,7 @@ def _for_body(tracer: Tracer, node: ast.For, items: Range, counted: Counted, fra
     hint = node.target.id if isinstance(node.target, ast.Name) else "i"
     variable = builder.local(hint, counted.start.dtype, facts, loops)
     builder.open()
+    builder.block.dead |= facts.empty
     builder.block.loop = id(node) if items.static is not None and not items.device else 0
     builder.control = frame.control
     if items.unroll is None:

@@ -105,7 +105,7 @@ def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> 
     if isinstance(tensor.base, Registers):
         raise TraceError(f"{tensor.name} is in registers: it has no address")
     coordinates = indices(tensor, items or (0,) * len(tensor.shape))
-    checked(tensor, coordinates)
+    checked(tensor, coordinates, builder.block.dead)
     offset = element_offset(builder, tensor, coordinates)
     return Pointer(address_at(builder, tensor, coordinates, offset), tensor, alignment_at(builder, tensor, offset))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Linear, Scalar
+from warpjit.ir import dtypes
 from warpjit.ir.facts import Facts
 from warpjit.ir.nodes import Local
 
@@ -15,6 +16,8 @@ Refined = tuple[tuple[Local, Facts], ...]
 
 # comparison -> (upper bound, lower bound) of left - right when it holds, None where there is none
 BOUNDS = {"lt": (-1, None), "le": (0, None), "gt": (None, 1), "ge": (None, 0), "eq": (0, 0), "ne": (None, None)}
+NEVER: Refined = ((Local("never", dtypes.int32), Facts(1, 0)),)
+"""What a comparison says that cannot hold."""
 OPPOSITE = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 
 
@@ -26,6 +29,8 @@ def refinements(builder: Builder, op: str, left: Scalar, right: Scalar) -> tuple
 def _holds(builder: Builder, op: str, left: Scalar, right: Scalar) -> Refined:
     assert left.linear is not None and right.linear is not None
     upper, lower = BOUNDS[op]
+    if _cannot(op, left.facts, right.facts):
+        return NEVER
     difference = left.linear.plus(right.linear, -1)
     found: list[tuple[Local, Facts]] = []
     if upper is not None:
@@ -43,6 +48,16 @@ def _holds(builder: Builder, op: str, left: Scalar, right: Scalar) -> Refined:
         found += _named(left, _beside(left.facts, right.facts.constant))
         found += _named(right, _beside(right.facts, left.facts.constant))
     return tuple(found)
+
+
+def _cannot(op: str, left: Facts, right: Facts) -> bool:
+    """Whether the ranges say that `left op right` is never true."""
+    upper, lower = BOUNDS[op]
+    if op == "ne":
+        return left.constant is not None and left.constant == right.constant
+    if upper is not None and left.lo is not None and right.hi is not None and left.lo > right.hi + upper:
+        return True
+    return lower is not None and left.hi is not None and right.lo is not None and left.hi < right.lo + lower
 
 
 def _plus(a: int | None, b: int) -> int | None:

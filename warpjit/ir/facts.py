@@ -56,6 +56,18 @@ class Facts:
     def constant(self) -> int | None:
         return self.lo if self.lo is not None and self.lo == self.hi else None
 
+    @property
+    def empty(self) -> bool:
+        """Whether no value is in the range."""
+        return self.lo is not None and self.hi is not None and self.lo > self.hi
+
+    def contradicts(self, other: Facts) -> bool:
+        """Whether no value is in both ranges."""
+        for low, high in ((self.lo, other.hi), (other.lo, self.hi)):
+            if low is not None and high is not None and low > high:
+                return True
+        return False
+
     def fits(self, dtype: DType) -> bool:
         """Whether every possible value is one of the integer type's."""
         return self.lo is not None and self.hi is not None and dtype.min <= self.lo and self.hi <= dtype.max
