@@ -80,8 +80,8 @@ def test_registers_in_another_order_are_refused(page):
 
 def test_in_the_table_it_is_found_in_any_order_of_modifiers(page, monkeypatch):
     monkeypatch.setitem(table.family("mma_integers"), page.TEXT, page.imma)
-    table.lookup.cache_clear()
+    table._lookup.cache_clear()
     try:
         assert T.ptx["mma.m16n8k16.sync.aligned.row.col.s32.s8.s8.s32"] is page.imma
     finally:
-        table.lookup.cache_clear()
+        table._lookup.cache_clear()

@@ -143,6 +143,11 @@ def test_sentences_and_counts() -> None:
     assert same.in_place
 
 
+def test_what_is_where_it_was_is_in_place_even_with_gaps() -> None:
+    for layout in (TileLayout(S[32 : 1 @ laneid]), TileLayout(S[(16, 2) : (1 @ laneid, 3)])):
+        assert convert(layout, layout, "uint8").in_place
+
+
 def test_refusals() -> None:
     own = matrix_layout(F16, "D")
     for source, target, said in (

@@ -96,6 +96,11 @@ def test_an_unknown_name_has_near_ones() -> None:
     assert refusal("zzzzzz") == "there is no instruction 'zzzzzz'"
 
 
+def test_what_is_no_text_is_refused() -> None:
+    for wrong in (5, None, ["mma"]):
+        assert refusal(wrong) == f"expected the text of an instruction but got {wrong!r}"  # type: ignore[arg-type]
+
+
 def test_two_rows_of_one_text_are_refused() -> None:
     row = ARITHMETIC["add", "int32"]
     with pytest.raises(InstructionError, match=r"two rows have the text 'add.s32'"):

@@ -114,6 +114,8 @@ def test_what_is_refused() -> None:
     assert refusal(sparse.unpack, sparse.Packed(packed.values, packed.metadata[:, :0]), F16) == (
         "metadata: expected uint32 of shape (1, 1, 32) but got torch.uint32 of (1, 0, 32)"
     )
+    floats = sparse.Packed(packed.values, packed.metadata.view(torch.float32))
+    assert "expected uint32 of shape (1, 1, 32) but got torch.float32" in refusal(sparse.unpack, floats, F16)
     wrong = sparse.Packed(packed.values, torch.zeros(1, 1, 32, dtype=torch.uint32))
     assert "row 0, group 0: expected two different places" in refusal(sparse.unpack, wrong, F16)
 

@@ -78,6 +78,28 @@ def test_a_fragment_is_moved(device, both, name):
     assert_same_bits(x.cpu(), out)
 
 
+@warpjit
+def row_moved(In, Out, *, before, after):
+    """A row of elements from where `before` has them to where `after` has them."""
+    T.device_entry(launch=ONE_WARP)
+    (count,) = In.shape
+    t = T.alloc_local((count // 32,), In.dtype).view(count, layout=before)
+    for register, index in t.each():
+        t.regs[register] = In[index]
+    result = t.convert(after)
+    for register, index in result.each():
+        Out[index] = result.regs[register]
+
+
+def test_lanes_may_come_from_anywhere(device, both):
+    """Three registers a lane: the lanes that are read from are no sum of digits of the lane that reads."""
+    x = torch.arange(96, dtype=torch.int32, device=device)
+    out = torch.zeros_like(x)
+    by_lane, by_register = TileLayout(S[(32, 3) : (1 @ laneid, 1)]), TileLayout(S[(3, 32) : (1, 1 @ laneid)])
+    both(row_moved, x, out, before=by_lane, after=by_register)
+    assert_same_bits(x.cpu(), out)
+
+
 def test_what_is_written():
     """Nothing for what is in place; movmatrix and shuffles as the plan counts them."""
     counts = {}

@@ -26,6 +26,7 @@ from warpjit.ir.nodes import Const, Fragment, Registers
 from warpjit.isa.conversion import Conversion, Exchange, MoveMatrix, Rename, Repack, Shuffle, ThroughMemory
 from warpjit.isa.conversion import convert as plan
 from warpjit.isa.operands import operand_layout
+from warpjit.isa.places import LANES
 from warpjit.isa.table import lookup
 from warpjit.isa.warp import SHUFFLE
 from warpjit.layout import S, TileLayout
@@ -166,12 +167,26 @@ def _lane_of(move: _Move, here: Scalar, lanes: tuple[int, ...]) -> Scalar:
     """The lane that each lane reads, computed from its own."""
     found = recover({"m": np.asarray(lanes)})
     if not isinstance(found, Recovered):
-        raise TraceError(f"convert: the lanes {lanes} from which registers come are no sum of digits of the lane")
+        return _looked_up(move, here, lanes)
     layout = TileLayout.from_iters(found.iters, offset=dict(found.origin))
     source = layout.apply(Symbol(move.builder, here)).get("m", 0)
     if isinstance(source, Symbol):
         return source.scalar
     return arithmetic.literal(move.builder, source, dtypes.int32)
+
+
+def _looked_up(move: _Move, here: Scalar, lanes: tuple[int, ...]) -> Scalar:
+    """Any map of lanes: each bit of the result is that of this lane in a constant."""
+    unsigned = arithmetic.convert(move.builder, here, dtypes.uint32)
+    total: Scalar | None = None
+    for bit in range(LANES.bit_length() - 1):
+        column = sum((lane >> bit & 1) << index for index, lane in enumerate(lanes))
+        mask = arithmetic.literal(move.builder, column, dtypes.uint32)
+        one = move.binary("and", move.binary("shr", mask, unsigned), 1)
+        piece = move.binary("shl", one, bit) if bit else one
+        total = piece if total is None else move.binary("or", total, piece)
+    assert total is not None
+    return arithmetic.convert(move.builder, total, dtypes.int32)
 
 
 def _shuffled(move: _Move, shuffle: Shuffle, source: Scalar) -> Scalar:

@@ -24,6 +24,7 @@ from warpjit.isa.table import lookup
 from warpjit.layout import Layout
 
 WORD = 32
+_IN_PLACE = "every element is in place as it stands"
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ def convert(source: Layout, target: Layout, dtype: DType | str = "uint32") -> Co
     """What moves element x of a fragment from where `source` has it to where `target` has it, for every x.
 
     Both have lanes and registers (and warps, if need be); m counts elements of `dtype`. The target must hold one
-    element in every place of its registers. Raises LayoutError: sizes differ, replicas, other owners, a target with
-    gaps, or lanes beyond the 32 of a warp.
+    element in every place of its registers, unless it is the source. Raises LayoutError: sizes differ, replicas, other
+    owners, a target with gaps, or lanes beyond the 32 of a warp.
     """
     return _convert(source, target, dtype_named(dtype))
 
@@ -167,13 +168,15 @@ def _convert(source: Layout, target: Layout, dtype: DType) -> Conversion:
     packed = max(WORD // dtype.bits, 1)
     for layout in (here, there):
         _check(layout)
+    if here.equivalent(there):
+        return Conversion(source, target, dtype, None, _IN_PLACE)
     if _leaves_warp(here, there):
         through = ThroughMemory(-(-target.size() * dtype.bits // 8))
         return Conversion(source, target, dtype, through, _memory_text(through))
     found = _map_of(here, there, packed)
     chosen = next(step for step in (find(found) for find in _FINDERS) if step is not None)
     if isinstance(chosen, Rename) and chosen.registers == tuple(range(len(chosen.registers))):
-        return Conversion(source, target, dtype, None, "every element is in place as it stands")
+        return Conversion(source, target, dtype, None, _IN_PLACE)
     return Conversion(source, target, dtype, chosen, _TEXTS[type(chosen)](chosen))
 
 

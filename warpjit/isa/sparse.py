@@ -99,7 +99,7 @@ def unpack(packed: Packed, instruction: Row | str) -> torch.Tensor:
     rows, stored = _checked("values", packed.values, form, whole=2)
     tiles = (rows // STORED_ROWS, 2 * stored // form.depth)
     words = packed.metadata
-    if tuple(words.shape) != (*tiles, LANES) or words.element_size() != 4:
+    if tuple(words.shape) != (*tiles, LANES) or str(words.dtype) not in ("torch.uint32", "torch.int32"):
         raise ArgumentError(
             f"metadata: expected uint32 of shape {(*tiles, LANES)} but got {words.dtype} of {tuple(words.shape)}"
         )

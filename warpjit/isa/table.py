@@ -62,9 +62,15 @@ def rows() -> tuple[Row, ...]:
     return tuple(collect(row for file in FILES for row in family(file).values()).values())
 
 
-@lru_cache(maxsize=4096)
 def lookup(text: str) -> Row:
     """The row of a full instruction text, modifiers in any order. Raises InstructionError."""
+    if not isinstance(text, str):
+        raise InstructionError(f"expected the text of an instruction but got {text!r}")
+    return _lookup(text)
+
+
+@lru_cache(maxsize=4096)
+def _lookup(text: str) -> Row:
     wanted = text.strip().removesuffix(";")
     name, modifiers = _split(wanted)
     for file in _files_of(name):
