@@ -9,7 +9,7 @@ from refusals import ONE_WARP, refused
 
 from warpjit import T, warpjit
 from warpjit.isa import convert, matrix_layout
-from warpjit.layout import S, TileLayout, laneid, warpid
+from warpjit.layout import S, TileLayout, laneid, mma_shared_layout, warpid, wid_in_wg
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 F16_K8 = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
@@ -135,6 +135,74 @@ def test_refused_moves():
     assert said[2] == "convert: expected a layout of lanes and registers but got str 'A'"
     assert said[3].startswith("convert: expected a tensor in registers")
     assert said[4] == "T.cuda.convert: expected a fragment but got int 3"
+
+
+# ---- through shared memory -----------------------------------------------------------------------------------
+
+
+@warpjit
+def exchanged(In, Out, *, before, after, swizzle):
+    """Row i of In and Out is what thread i holds: as `before` says, and as `after` does."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=128))
+    count = In.shape[1]
+    thread = T.cuda.thread_idx()
+    scratch = T.alloc_shared((8, 16 * count), In.dtype, layout=swizzle)
+    t = T.alloc_local((count,), In.dtype).view(128 * count, layout=before)
+    for register in range(count):
+        t.regs[register] = In[thread, register]
+    result = t.convert(after, scratch=scratch)
+    again = result.convert(before, scratch=scratch).convert(after, scratch=scratch)  # it is free after each
+    for register in range(count):
+        Out[thread, register] = result.regs[register]
+        Out[thread, count + register] = again.regs[register]
+
+
+def held(layout: TileLayout, values: torch.Tensor) -> torch.Tensor:
+    """What the threads hold, (128, registers), of the elements by number."""
+    places = {axis: torch.from_numpy(place) for axis, place in layout.enumerate().items()}
+    warp = sum(places.get(axis, torch.tensor(0)) for axis in ("warpid", "wid_in_wg"))
+    found = torch.zeros(128, values.numel() // 128, dtype=values.dtype)
+    found[32 * warp + places["laneid"], places["m"]] = values
+    return found
+
+
+BY_ROWS = TileLayout(S[(4, 8, 2, 4, 2) : (1 @ warpid, 4 @ laneid, 2, 1 @ laneid, 1)])
+BY_COLUMNS = TileLayout(S[(4, 8, 4, 4) : (1, 1 @ laneid, 1 @ warpid, 8 @ laneid)])
+OF_WARPGROUP = TileLayout(S[(2, 4, 4, 2, 8) : (2, 1 @ wid_in_wg, 8 @ laneid, 1, 1 @ laneid)])
+EXCHANGES = {
+    "halves, swizzled": ("float16", BY_ROWS, BY_COLUMNS, mma_shared_layout("float16", 128, (8, 64))),
+    "words": ("float32", BY_COLUMNS, BY_ROWS, "default"),
+    "bytes, by warps of a warpgroup": ("uint8", BY_ROWS, OF_WARPGROUP, "default"),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_elements_leave_their_warp_through_scratch(device, both, name):
+    dtype, before, after, swizzle = EXCHANGES[name]
+    values = numbered(4, 128, dtype).reshape(-1)
+    out = torch.zeros(128, 8, dtype=values.dtype, device=device)
+    both(exchanged, held(before, values).to(device), out, before=before, after=after, swizzle=swizzle)
+    assert_same_bits(held(after, values).repeat(1, 2), out)
+
+
+def test_refused_exchanges():
+    def kernel(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=128))
+        t = T.alloc_local((4,), "float32").view(512, layout=BY_ROWS)
+        t.convert(BY_COLUMNS)
+        t.convert(BY_COLUMNS, scratch=Out)
+        t.convert(BY_COLUMNS, T.alloc_shared((512,), "int32"))
+        t.convert(BY_COLUMNS, T.alloc_shared((256,), "float32"))
+        half = T.alloc_local((8,), "float32").view(512, layout=TileLayout(S[(2, 8, 32) : (1 @ warpid, 1, 1 @ laneid)]))
+        half.convert(TileLayout(S[(8, 2, 32) : (1, 1 @ warpid, 1 @ laneid)]), scratch=T.alloc_shared((512,), "float32"))
+
+    said = [message for message, _ in refused(kernel)]
+    assert said[0].endswith("and load them after a barrier: give a shared tensor as scratch")
+    assert said[1].startswith("convert: expected scratch to be a shared tensor but got")
+    assert said[2].startswith("convert: expected scratch to hold 512 float32, as t, but")
+    assert said[2].endswith("shape (512,), holds int32")
+    assert said[3].endswith("shape (256,), holds float32")
+    assert "elements in all 4 warps of the CTA, since it synchronises, but that of half is" in said[4]
 
 
 # ---- T.cuda.convert --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """`t.convert(layout)` and `T.cuda.convert(fragment, instruction, operand)`: a fragment moved to another layout.
 
 The plan is `warpjit.isa`'s (`conversion`); here it becomes moves of registers, shifts and masks of their parts,
-`movmatrix` and shuffles. What needs shared memory is refused: where it lies and when it is free is the kernel's.
+`movmatrix` and shuffles. What needs shared memory is `exchange`'s: where it lies is the kernel's to say.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from warpjit.errors import InstructionError, TraceError
-from warpjit.frontend import arithmetic, memory
+from warpjit.frontend import arithmetic, exchange, memory
 from warpjit.frontend.addresses import Symbol
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.fragments import in_registers, lane, operand_view, placed_layout, prove_view, sizes
+from warpjit.frontend.fragments import WARPS, in_registers, lane, operand_view, placed_layout, prove_view, sizes
 from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
@@ -37,9 +37,9 @@ ALL_LANES = 0xFFFFFFFF
 MOVE_MATRIX = "movmatrix.sync.aligned.m8n8.trans.b16"
 
 
-def convert(builder: Builder, tensor: TensorValue, layout: Value) -> TensorValue:
+def convert(builder: Builder, tensor: TensorValue, layout: Value, scratch: Value = None) -> TensorValue:
     """`t.convert(layout)`: the same elements where `layout` has them; the same registers where they are there."""
-    in_registers(tensor, "convert")
+    in_registers(tensor, "convert", WARPS)
     if not isinstance(layout, TileLayout):
         raise TraceError(f"convert: expected a layout of lanes and registers but got {arithmetic.describe(layout)}")
     if layout.size() != prod(sizes(tensor)):
@@ -47,7 +47,7 @@ def convert(builder: Builder, tensor: TensorValue, layout: Value) -> TensorValue
             f"convert: {layout!r} places {layout.size()} elements, but {tensor.name}, shape {sizes(tensor)}, has "
             f"{prod(sizes(tensor))}"
         )
-    return _converted(builder, tensor, layout)
+    return _converted(builder, tensor, layout, scratch)
 
 
 def convert_operand(builder: Builder, tensor: TensorValue, instruction: Value, operand: Value) -> TensorValue:
@@ -62,10 +62,12 @@ def convert_operand(builder: Builder, tensor: TensorValue, instruction: Value, o
         return _converted(builder, cut.view, layout)
 
 
-def _converted(builder: Builder, tensor: TensorValue, layout: TileLayout) -> TensorValue:
+def _converted(builder: Builder, tensor: TensorValue, layout: TileLayout, scratch: Value = None) -> TensorValue:
     conversion = plan(placed_layout(tensor), layout, tensor.dtype)
     if isinstance(conversion.step, ThroughMemory):
-        raise TraceError(f"convert: {tensor.name}: {conversion.sentence}")
+        if scratch is None:
+            raise TraceError(f"convert: {tensor.name}: {conversion.sentence}: give a shared tensor as scratch")
+        return exchange.through(builder, tensor, layout, scratch)
     if conversion.step is None:
         return tensor.with_(layout=layout, offset=0)
     result = registers_tensor(builder, sizes(tensor), tensor.dtype, layout, tensor.name)

@@ -26,7 +26,7 @@ from warpjit.isa.operands import ONE_WARP, accepts, elements_a_register, fragmen
 from warpjit.isa.proof import prove
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
-from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m
+from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m, warpid, wid_in_wg
 
 LANES = 32
 
@@ -40,17 +40,20 @@ def sizes(tensor: TensorValue) -> tuple[int, ...]:
     return tuple(static_int(extent, "an extent") for extent in tensor.shape)
 
 
-def in_registers(tensor: TensorValue, what: str) -> TileLayout:
-    """The layout of a local tensor whose threads are lanes. TraceError for anything else."""
+WARPS = (laneid, warpid, wid_in_wg)
+
+
+def in_registers(tensor: TensorValue, what: str, owners: Sequence[Axis] = (laneid,)) -> TileLayout:
+    """The layout of a local tensor whose threads are lanes, or other `owners`. TraceError for anything else."""
     if not isinstance(tensor.base, Registers):
         raise TraceError(f"{what}: expected a tensor in registers, but {tensor.name} is in {tensor.space} memory")
     layout = tensor.layout
     assert layout is not None
-    owners = [axis.name for axis in layout.axes if axis.name not in ("m", "laneid")]
-    if isinstance(layout, ComposeLayout) or owners or any(it.extent > 1 for it in layout.replica):
+    others = set(layout.axes) - {m, *owners}
+    if isinstance(layout, ComposeLayout) or others or any(it.extent > 1 for it in layout.replica):
+        alone = "lanes alone (laneid)" if len(owners) == 1 else "lanes and warps alone"
         raise TraceError(
-            f"{what}: expected registers placed by lanes alone (laneid), once each, but the layout of {tensor.name} is "
-            f"{layout!r}"
+            f"{what}: expected registers placed by {alone}, once each, but the layout of {tensor.name} is {layout!r}"
         )
     return layout
 
@@ -72,7 +75,7 @@ def matrix(builder: Builder, tensor: TensorValue, what: str) -> TensorValue:
 
 def regs(builder: Builder, tensor: TensorValue) -> TensorValue:
     """`t.regs`: this lane's registers, in order, as a tensor of one axis. A window's may have gaps between them."""
-    layout = in_registers(tensor, "regs")
+    layout = in_registers(tensor, "regs", WARPS)
     iters = _register_iters(tensor, layout)
     start = static_int(tensor.offset, "an offset") + layout.offset.get(m, 0)
     own = TileLayout.from_iters(iters or (Iter(1, 1, m),)).canonicalize()

@@ -130,12 +130,17 @@ class TensorInKernel(Generic[E]):
         """
         return self
 
-    def convert(self, layout: Layout) -> TensorInKernel[E]:
-        """The same elements where `layout` has them, for the same shape: lanes and registers of this warp.
+    def convert(self, layout: Layout, scratch: TensorInKernel[E] | None = None) -> TensorInKernel[E]:
+        """The same elements where `layout` has them, for the same shape.
+
+        scratch  a shared tensor of the same type and number of elements, for elements that leave their warp
 
         `warpjit.isa.convert` says beforehand what it takes: nothing (the same registers are returned), registers under
-        other names, parts of registers put together, `movmatrix`, or shuffles, which all lanes execute together.
-        Raises TraceError as `t.regs`; another number of elements; elements that would leave their warp.
+        other names, parts of registers put together, `movmatrix`, or shuffles, which all lanes execute together. Where
+        elements leave their warp, all warps of the CTA store them to `scratch`, then `T.cuda.cta_sync()`, load them,
+        then `T.cuda.cta_sync()` again: `scratch` is free afterwards. Before the call it must not be in use by others.
+        Raises TraceError as `t.regs`; another number of elements; elements that would leave their warp without
+        scratch, or with layouts that are not of all warps.
         """
         return self
 
