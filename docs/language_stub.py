@@ -225,7 +225,7 @@ def tensor_class() -> str:
                 ]
                 continue
             typed = parameters(signature).replace("pattern: str,", "pattern: str, /,")
-            lines.append(f"    def {name}({typed}) -> {_annotation(signature.return_annotation)}: ...")
+            lines.append(f"    def {name}({_annotation(typed)}) -> {_annotation(signature.return_annotation)}: ...")
     windows = [
         "class _Windows(Generic[E]):",
         "    def __getitem__(self, index: Index | slice | tuple[Index | slice, ...], /) -> Tensor[E]: ...",
