@@ -4,10 +4,14 @@
 
     types         the scalar types and how they meet, written down again, apart from the package
     numbers       one number with the device's arithmetic, from Python's ints and numpy's scalars
+    memory        tensors, from Python's lists
     oracle        the kernel's own text run by Python, a thread at a time, in step only where threads exchange values
     names         what stands for `T` there
+    collective    what the threads of a warp, or a CTA, say together
     expressions   random expressions of a type
-    statements    random statements, loops, branches, helpers
+    statements    random statements that bind names and write memory
+    control       random branches and loops
+    helpers       random functions and lambdas
     exchanges     random shuffles, votes, sums, atomics, and shared memory between barriers
     programs      a whole module: arguments, kernel, results; a seed makes one program
     trial         one program run all ways, and what differed

@@ -8,15 +8,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from .expressions import Scope
-from .statements import Statements
+from .control import Control
 from .types import ALL, FLOATS, INTS, WORDS
 
 CELLS = 8
 LANES = 32
 
 
-class Exchanges(Statements):
+class Exchanges(Control):
     """The kernel's own statements."""
 
     def __init__(self, rng: random.Random, types: tuple[str, ...], inputs: tuple[str, ...], block: int):
@@ -127,6 +126,3 @@ class Exchanges(Statements):
                 name, kind = self.fresh("s"), self.any_type(*kinds)
                 self.emit(indent, f'{name} = T.alloc_shared(({size},), "{kind}")')
                 found[kind] = name
-
-
-__all__ = ["Exchanges", "Scope"]

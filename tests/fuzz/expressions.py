@@ -26,21 +26,25 @@ class Helper:
 
     name: str
     parameters: tuple[str, ...]
+    names: tuple[str, ...]
     results: tuple[str, ...]
     optional: int = 0
-    talks: bool = False
 
 
 @dataclass
 class Scope:
-    """What is bound on every path to the present line."""
+    """What is bound on every path to the present line: types of names, bounds of indices, windows.
+
+    A window has a type, a shape, and whether its indices must be static.
+    """
 
     names: dict[str, str] = field(default_factory=dict)
     helpers: list[Helper] = field(default_factory=list)
-    same: set[str] = field(default_factory=set)
+    ranges: dict[str, int] = field(default_factory=dict)
+    windows: dict[str, tuple[str, tuple[int, ...], bool]] = field(default_factory=dict)
 
     def copy(self) -> Scope:
-        return Scope(dict(self.names), list(self.helpers), set(self.same))
+        return Scope(dict(self.names), list(self.helpers), dict(self.ranges), dict(self.windows))
 
 
 class Expressions:
@@ -93,12 +97,19 @@ class Expressions:
         names = self.bound(kind)
         if names and self.chance(0.75):
             return self.rng.choice(names)
+        if (windows := [each for each, found in self.scope.windows.items() if found[0] == kind]) and self.chance(0.6):
+            return self.element(self.rng.choice(windows))
         if kind in self.inputs and self.chance(0.6):
             return f"x_{kind}[{self.index(ELEMENTS, 0)}]"
         others = [name for name, other in self.scope.names.items() if other in (*ALL, LOOSE)]
         if others and self.chance(0.5):
             return f"T.{kind}({self.rng.choice(others)})"
         return self.literal(kind)
+
+    def element(self, window: str) -> str:
+        _, shape, static = self.scope.windows[window]
+        places = (str(self.rng.randrange(size)) if static else self.index(size, 0) for size in shape)
+        return f"{window}[{', '.join(places)}]"
 
     def weak(self, kind: str) -> str:
         """What stands beside an expression of a type: a literal, a static name, a loose one."""
@@ -111,8 +122,14 @@ class Expressions:
         """An int32 (or static) from 0 to size - 1."""
         statics = self.bound(STATIC)
         kind = self.rng.random()
+        ranged = [name for name, bound in self.scope.ranges.items() if bound <= size]
+        if ranged and self.chance(0.5):
+            return self.rng.choice(ranged)
         if kind < 0.15:
             return str(self.rng.randrange(size))
+        if len(small := [name for name, bound in self.scope.ranges.items() if bound <= 4]) > 1 and size >= 16:
+            a, b = self.rng.sample(small, 2)
+            return f"{a} * 4 + {b}"
         if kind < 0.25 and statics and size >= REGISTERS:
             return self.rng.choice(statics)
         inner = self.of("int32", depth) if depth else self.rng.choice(self.bound("int32") or ["T.int32(5)"])
@@ -167,7 +184,7 @@ class Expressions:
 
     def call(self, kind: str, depth: int) -> str | None:
         """A call of a helper that returns one value of the type, if there is one."""
-        known = [each for each in self.scope.helpers if each.results == (kind,) and not each.talks]
+        known = [each for each in self.scope.helpers if each.results == (kind,)]
         return self.call_of(self.rng.choice(known), depth) if known else None
 
     def call_of(self, helper: Helper, depth: int) -> str:
@@ -175,6 +192,8 @@ class Expressions:
         args = [
             str(self.rng.randrange(4)) if each == STATIC else self.of(each, depth) for each in helper.parameters[:kept]
         ]
+        words = self.rng.randint(0, kept) if self.chance(0.2) else kept
+        args[words:] = [f"{name}={arg}" for name, arg in list(zip(helper.names, args, strict=False))[words:]]
         return f"{helper.name}({', '.join(args)})"
 
 
@@ -326,6 +345,41 @@ def _joined(my: Expressions, kind: str, depth: int) -> str:
     return f"({(my.pick(' and ', ' or ')).join(parts)})"
 
 
+def _index(my: Expressions) -> tuple[str, str]:
+    """An index that may be outside, and a condition that says it is not."""
+    name = my.rng.choice(my.bound("int32") or ["T.int32(3)"])
+    inner = my.pick(name, f"{name} - 5", f"{name} * 2", f"lane - {name}" if "lane" in my.scope.names else name)
+    return inner, f"0 <= {inner} < {ELEMENTS}"
+
+
+def _guarded(my: Expressions, kind: str, depth: int) -> str:
+    """What only one side of a condition may compute."""
+    if kind in my.inputs and my.chance(0.6):
+        index, test = _index(my)
+        return f"(x_{kind}[{index}] if {test} else {my.of(kind, depth)})"
+    divisors = my.bound(kind)
+    if not divisors or kind in FLOATS:
+        return my.of(kind, depth)
+    divisor, a, b = my.rng.choice(divisors), my.of(kind, depth), my.of(kind, depth)
+    sign = my.pick("//", "%")
+    return my.pick(
+        f"({a} {sign} {divisor} if {divisor} != 0 else {b})", f"({b} if {divisor} == 0 else {a} {sign} {divisor})"
+    )
+
+
+def _guarded_truth(my: Expressions, kind: str, depth: int) -> str:
+    if my.inputs and my.chance(0.6):
+        tensor = my.rng.choice(my.inputs)
+        index, test = _index(my)
+        read = f"x_{tensor}[{index}] {my.pick('<', '!=', '>=')} {my.number(tensor)}"
+        return my.pick(
+            f"({test} and {read})", f"(not ({test}) or {read})", f"({test} and ({my.of('bool', depth)}) and {read})"
+        )
+    divisor = my.rng.choice(my.bound("int32", "int64") or ["T.int32(2)"])
+    a, b = my.of("int32", depth), my.number("int32")
+    return my.pick(f"({divisor} != 0 and {a} % {divisor} < {b})", f"({divisor} == 0 or {a} // {divisor} >= {b})")
+
+
 def _negated(my: Expressions, kind: str, depth: int) -> str:
     return f"(not ({my.condition(depth)}))"
 
@@ -333,14 +387,14 @@ def _negated(my: Expressions, kind: str, depth: int) -> str:
 INTEGERS: list[tuple[int, Make]] = [
     *[(24, _operator("+", "-", "*", "&", "|", "^")), (12, _divided), (8, _shifted), (5, _unary("-", "~"))],
     *[(7, _extreme), (3, _absolute), (7, _mixed), (9, _converted), (7, _choice), (7, _called), (2, _power)],
-    *[(2, _cdiv), (5, _bits), (2, _of_bools)],
+    *[(2, _cdiv), (5, _bits), (2, _of_bools), (4, _guarded)],
 ]
 REALS: list[tuple[int, Make]] = [
     *[(24, _operator("+", "-", "*")), (6, _quotient), (5, _divided), (4, _unary("-")), (7, _extreme), (3, _absolute)],
     *[(7, _mixed), (8, _converted), (6, _choice), (7, _called), (2, _power), (5, _fma), (6, _function)],
-    *[(3, _with_integer), (3, _reinterpreted)],
+    *[(3, _with_integer), (3, _reinterpreted), (3, _guarded)],
 ]
 TRUTHS: list[tuple[int, Make]] = [
     *[(24, _compared), (6, _compared_mixed), (6, _chained), (8, _joined), (5, _negated), (4, _converted)],
-    *[(2, _choice), (2, _called), (2, _operator("&", "|", "^", "==", "!="))],
+    *[(2, _choice), (2, _called), (2, _operator("&", "|", "^", "==", "!=")), (6, _guarded_truth)],
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,33 @@ class Cells:
             strides.append(stride)
         return Cells(self.cells, self.kind, tuple(shape), start, tuple(strides))
 
+    def view(self, *shape: int) -> Cells:
+        """Other axes, row-major."""
+        items = list(self)
+        if -1 in shape:
+            shape = tuple(len(items) // -math.prod(shape) if size == -1 else size for size in shape)
+        if math.prod(shape) != len(items) or self.strides != Cells([], self.kind, self.shape).strides:
+            raise Invalid("a view of another size, or of elements that do not follow each other")
+        return Cells(self.cells, self.kind, shape, self.start)
+
+    def permute(self, *axes: int) -> Cells:
+        shape, strides = (tuple(values[axis] for axis in axes) for values in (self.shape, self.strides))
+        return Cells(self.cells, self.kind, shape, self.start, strides)
+
+    def rearrange(self, pattern: str, *, a: int) -> Cells:
+        """The one pattern that programs use."""
+        if pattern != "(a b) -> b a":
+            raise Invalid(f"rearrange {pattern}")
+        return self.view(a, self.shape[0] // a).permute(1, 0)
+
+    @property
+    def sub(self) -> Sub:
+        return Sub(self)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        """All indices, row-major."""
+        return itertools.product(*(range(size) for size in self.shape))
+
     def fill(self, value: Any) -> None:
         """Every element of a local tensor."""
         self.cells[:] = [cast(value, self.kind).value] * len(self.cells)
@@ -78,3 +107,29 @@ class Cells:
         old = self[index]
         self[index] = function(old, cast(value, self.kind))
         return old
+
+
+class Sub:
+    """`t.sub[...]`: a window also where there is no slice; missing axes are whole."""
+
+    def __init__(self, cells: Cells):
+        self.cells = cells
+
+    def __getitem__(self, index: Any) -> Cells:
+        items = index if isinstance(index, tuple) else (index,)
+        items += (slice(None),) * (len(self.cells.shape) - len(items))
+        return self.cells._window(items)
+
+
+def load(window: Cells, *, where: Any = True) -> Cells:
+    """A copy in registers; zeros where `where` is false."""
+    found = Cells.unwritten(window.shape, window.kind)
+    for index in window:
+        found[index] = window[index] if where else cast(0, window.kind)
+    return found
+
+
+def store(window: Cells, value: Cells, *, where: Any = True) -> None:
+    if where:
+        for index in window:
+            window[index] = value[index]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import numbers
+from . import memory, numbers
 from .memory import Cells
 from .numbers import Invalid, Number, cast, extreme, lifted
 from .types import ALL, BITS
@@ -134,6 +134,13 @@ BUILTINS: dict[str, Any] = {
 }
 
 
+def _range(*bounds: Any, unroll: int | None = None) -> Iterable[Any]:
+    """Items that are never static, with the number of the copy where there are several."""
+    numbers_ = range(*(operator.index(each) for each in bounds))
+    items = (Number(number, "int32") for number in numbers_)
+    return items if unroll is None else ((item, count % unroll) for count, item in enumerate(items))
+
+
 class Names:
     """`T`: each name asks the machine which thread runs."""
 
@@ -146,7 +153,8 @@ class Names:
         self.floor, self.ceil, self.trunc, self.round = numbers.floor, numbers.ceil, numbers.trunc, numbers.nearest
         self.popc, self.clz, self.brev, self.lop3, self.prmt, self.cdiv = popc, clz, brev, lop3, prmt, cdiv
         self.funnel_shift_left, self.funnel_shift_right = funnel_left, funnel_right
-        self.reinterpret, self.assume, self.unroll = reinterpret, _assume, _unroll
+        self.reinterpret, self.assume, self.unroll, self.range = reinterpret, _assume, _unroll, _range
+        self.load, self.store = memory.load, memory.store
         self.cuda = SimpleNamespace(
             lane_id=lambda: Number(self.thread.index % 32, "int32"),
             warp_id=lambda: Number(self.thread.index // 32, "int32"),

@@ -10,8 +10,9 @@ import random
 
 from .exchanges import CELLS, Exchanges
 from .expressions import ELEMENTS, Scope
-from .statements import RESULTS, Body
-from .types import ALL, BITS, FLOATS, INTS, SIGNED, WORDS, greatest, least
+from .helpers import Body, shortcut
+from .statements import RESULTS
+from .types import ALL, FLOATS, INTS, SIGNED, WORDS, greatest, least
 
 INFINITY = "1e999"
 
@@ -48,7 +49,7 @@ def program(seed: int, size: int = 9) -> str:
     inputs = tuple(kind for kind in types if rng.random() < 0.7)
     grid, block = rng.choice((1, 1, 2)), rng.choice((32, 32, 64))
     my = Exchanges(rng, types, inputs, block)
-    scalar = rng.choice(("int32", "int64", "int16", "float32"))
+    scalar = rng.choice(("int32", "int64", "float32", *ALL))
     atomics = {kind: rng.choice(("add", "add", "min", "max", "and", "or", "xor")) for kind in types if kind in WORDS}
     my.atomics = atomics if rng.random() < 0.3 else {}
     lines = ["from warpjit import T, warpjit", "", f"GRID, BLOCK, SIZE = {grid}, {block}, {rng.randint(1, 5)}"]
@@ -72,11 +73,15 @@ def program(seed: int, size: int = 9) -> str:
 def _kernel(my: Exchanges, size: int, scalar: str, talks: bool) -> None:
     """The kernel's body."""
     rng = my.rng
-    my.emit(1, "T.device_entry(launch=T.cuda.LaunchConfig(grid=GRID, block=BLOCK))")
+    hosts = [_host(my) for _ in range(rng.choice((0, 0, 1, 2)))]
+    grid = rng.choice(("GRID", "GRID", "GRID + n // 100", "max(GRID, min(n - 9, 5))"))
+    my.emit(1, f"T.device_entry(launch=T.cuda.LaunchConfig(grid={grid}, block=BLOCK))")
     my.emit(1, "lane = T.cuda.lane_id()")
     ways = ("T.cuda.thread_idx()", "(T.cuda.warp_id() * 32 + lane)")
     my.emit(1, f"tid = T.cuda.block_idx() * {my.threads} + {rng.choice(ways)}")
-    my.scope.names |= {"n": "int32", "k": scalar, "lane": "int32", "tid": "int32"}
+    for host in hosts:  # an int64 where its range asks for one
+        my.emit(1, f"{host} = T.int32({host})")
+    my.scope.names |= {"n": "int32", "k": scalar, "lane": "int32", "tid": "int32", **dict.fromkeys(hosts, "int32")}
     if talks:
         my.allow()
     my.allocate(1)
@@ -85,7 +90,7 @@ def _kernel(my: Exchanges, size: int, scalar: str, talks: bool) -> None:
         my.assignment(1)
     for _ in range(rng.choice((0, 1, 1, 2))):
         if rng.random() < 0.35:
-            my.shortcut(1)
+            shortcut(my, 1)
             continue
         inner = Body(my, 1, my.scope)
         my.scope.helpers.append(inner.define())
@@ -96,12 +101,25 @@ def _kernel(my: Exchanges, size: int, scalar: str, talks: bool) -> None:
     _results(my)
 
 
+def _host(my: Exchanges) -> str:
+    """A name of the host part: data of the launch."""
+    name = my.fresh("b")
+    values = (
+        "n * 2 + 1",
+        "T.cdiv(n, 3)",
+        "n // 2 - 1",
+        "(n + 5) % 3",
+        "min(n, 3)",
+        "n if n > 2 else n + 7",
+        "max(n - 3, 0) * 4",
+    )
+    my.emit(1, f"{name} = {my.pick(*values)}")
+    return name
+
+
 def _results(my: Exchanges) -> None:
     """Every name that is bound by now, as far as there is room."""
     for kind in my.types:
         names = [name for name in my.bound(kind) if name[0] == "v"]
         for place, name in enumerate(names[-RESULTS:]):
             my.emit(1, f"o_{kind}[tid, {place}] = {name}")
-
-
-__all__ = ["BITS", "program"]

@@ -1,7 +1,7 @@
-"""Random statements: names of one type for life, branches, loops, jumps, tuples, registers, helpers.
+"""Random statements that bind names and write memory: names of one type for life, tuples, registers, windows, results.
 
 A name that a block binds first is known in this block only. Who may exchange values is known as well: `together` is
-False where threads may have parted.
+False where threads may have parted. Branches and loops are in `control`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from .expressions import LOOSE, REGISTERS, STATIC, Expressions, Helper, Scope
+from .expressions import ELEMENTS, LOOSE, STATIC, Expressions
 from .types import ALL, FLOATS, INTS
 
 RESULTS = 4
@@ -32,9 +32,9 @@ class Statements(Expressions):
         self.jumps = ""  # how the innermost loop may be left: "" (it may not), "static", "device"
         self.atomics: dict[str, str] = {}
         self.statements: list[tuple[int, Callable[[int], None]]] = [
-            *[(30, self.assignment), (12, self.result), (14, self.branch), (12, self.loop), (5, self.expanded)],
-            *[(4, self.tuples), (4, self.over_tuple), (5, self.register), (3, self.walrus), (3, self.counted)],
-            *[(4, self.call_statement), (3, self.assumption), (4, self.swap)],
+            *[(30, self.assignment), (12, self.result), (4, self.tuples), (5, self.register), (3, self.walrus)],
+            *[(3, self.counted), (4, self.call_statement), (3, self.assumption), (4, self.swap), (7, self.ranged)],
+            *[(5, self.window), (3, self.wide_load), (2, self.wide_store)],
         ]
 
     def emit(self, indent: int, text: str) -> None:
@@ -63,7 +63,8 @@ class Statements(Expressions):
         chosen(indent)
 
     def nesting(self) -> tuple[Callable[[int], None], ...]:
-        return (self.branch, self.loop, self.expanded, self.over_tuple)
+        """Statements that hold blocks of several lines."""
+        return ()
 
     # ---- names -----------------------------------------------------------------------------------------
 
@@ -168,89 +169,74 @@ class Statements(Expressions):
             self.emit(indent, f"{value} = {name}[{self.rng.choice(statics)}]")
             self.scope.names[value] = kind
 
-    # ---- control ---------------------------------------------------------------------------------------
-
-    def uniform(self) -> str:
-        """A condition on which all threads agree."""
-        if "n" not in self.scope.names:
-            return self.pick("SIZE > 2", "SIZE < 3")
-        return self.pick("n > 2", "n % 2 == 1", "k < 0", "T.cuda.block_idx() == 0", "n < 2 or k > 5", "SIZE > 2")
-
-    def branch(self, indent: int) -> None:
-        same = self.chance(0.25)
-        kind = self.rng.random()
-        test = self.uniform() if same else self.fact(1) if kind < 0.3 else self.condition(2)
-        self.emit(indent, f"if {test}:")
-        self.block(indent + 1, self.rng.randint(1, 3), same)
-        self.jump(indent + 1, same)
-        if self.chance(0.3):
-            self.emit(indent, f"elif {self.uniform() if same else self.condition(2)}:")
-            self.block(indent + 1, self.rng.randint(1, 2), same)
-            self.jump(indent + 1, same)
-        if self.chance(0.5):
-            self.emit(indent, "else:")
-            self.block(indent + 1, self.rng.randint(1, 2), same)
-
-    def jump(self, indent: int, same: bool) -> None:
-        """The end of a branch: `break`, `continue` and `return`, where they may stand."""
-        if self.jumps == "device" and self.chance(0.3) and (not self.loop_together or (same and self.together)):
-            self.emit(indent, self.pick("break", "continue"))
-        elif self.returns and not self.jumps and self.chance(0.3):
-            self.emit(indent, self.return_text())
-
-    def return_text(self) -> str:
-        return "return"
-
-    def looped(self, indent: int, jumps: str, together: bool, names: dict[str, str]) -> None:
-        """The body of a loop."""
-        outer = self.jumps, self.loop_together
-        self.jumps, self.loop_together = jumps, self.together and together
-        self.block(indent, self.rng.randint(1, 3), together, names)
-        self.jumps, self.loop_together = outer
-
-    def loop(self, indent: int) -> None:
-        name = self.fresh("i")
-        same = self.together and self.chance(0.4)
-        n = "n" if "n" in self.scope.names else "3"
-        if self.chance(0.25):
-            test = self.pick(f"{name} < {self.pick('3', '5')} and {self.condition(1)}", f"{name} < {n}", f"{name} < 4")
-            self.emit(indent, f"{name} = 0")
-            self.scope.names[name] = LOOSE
-            self.emit(indent, f"while {test}:")
-            self.emit(indent + 1, f"{name} += {self.pick('1', '1', '2')}")
-            self.looped(indent + 1, "device", False, {})
+    def ranged(self, indent: int) -> None:
+        """A name of an int32 that stays from 0 to below its bound: it is an index as it is."""
+        known = [name for name in self.scope.ranges if name[0] == "m" and name not in self.captured]
+        if not known or self.chance(0.35):
+            name, size = self.fresh("m"), self.rng.choice((2, 4, 4, 8, 16, 16))
+            self.emit(indent, f"{name} = T.int32({self.index(size, 2)})")
+            self.scope.names[name], self.scope.ranges[name] = "int32", size
             return
-        stop = self.pick("3", "4", n) if same else self.pick("3", n, f"({self.of('int32', 1)} % 5)")
-        bounds = self.pick(stop, stop, f"1, {stop}", f"{stop}, -1, -1", f"0, {stop}, 2", f"2, {stop}, -3")
-        runtime = any(part not in ("3", "4") and not part.lstrip("-").isdigit() for part in bounds.split(", "))
-        self.emit(indent, f"for {name} in range({bounds}):")
-        self.looped(indent + 1, "device", same, {name: "int32" if runtime else LOOSE})
-
-    def expanded(self, indent: int) -> None:
-        """A loop whose variable is static: registers are indexed with it."""
-        name = self.fresh("i")
-        items = self.pick(
-            "T.unroll(4)", "T.unroll(1, 3)", "T.unroll(3, -1, -1)", "(0, 2, 3)", "range(4)", "T.unroll(1)"
+        name = self.rng.choice(known)
+        size = self.scope.ranges[name]
+        step = self.pick("1", "2", "3", "5", "lane", "n", f"({self.of('int32', 1)} & 3)")
+        changes = (
+            *(f"{name} = ({name} + {step}) % {size}", f"{name} = {name} + 1 if {name} < {size - 1} else 0"),
+            *(f"{name} = {size - 1} - {name}", f"{name} = {name} // 2", f"{name} = max({name} - 1, 0)"),
+            *(f"{name} = ({name} * {step} + {step}) & {size - 1}", f"{name} ^= 1", f"{name} >>= 1"),
+            *(f"{name} = min({name} * 2, {size - 1})", f"{name} = T.int32({self.index(size, 2)})"),
         )
-        self.emit(indent, f"for {name} in {items}:")
-        inner = {name: STATIC if items[0] != "r" else LOOSE}
-        if self.chance(0.25) and items[0] != "r":
-            self.emit(indent + 1, f"if {name} {self.pick('==', '>', '<')} {self.pick('1', '2')}:")
-            self.emit(indent + 2, self.pick("break", "continue"))
-        if self.registers and items[0] == "r":
-            register, kind = self.rng.choice(list(self.registers.items()))
-            self.emit(indent + 1, f"{register}[{name}] = {self.of(kind, 2)}")
-        self.looped(indent + 1, "static", True, inner)
+        self.emit(indent, self.rng.choice(changes))
 
-    def over_tuple(self, indent: int) -> None:
-        kind, name, place = self.kind(), self.fresh("e"), self.fresh("i")
-        items = f"({', '.join(self.of(kind, 2) for _ in range(self.rng.choice((2, 3))))})"
-        if self.chance(0.5):
-            self.emit(indent, f"for {place}, {name} in enumerate({items}):")
-            self.looped(indent + 1, "static", True, {name: kind, place: STATIC})
-        else:
-            self.emit(indent, f"for {name} in {items}:")
-            self.looped(indent + 1, "static", True, {name: kind})
+    # ---- windows ---------------------------------------------------------------------------------------
+
+    def window(self, indent: int) -> None:
+        """Another view of an input: other axes, another order, a part."""
+        if not self.inputs:
+            return self.assignment(indent)
+        kind, name, rows = self.rng.choice(self.inputs), self.fresh("w"), self.rng.choice((2, 4, 8))
+        tensor, columns = f"x_{kind}", ELEMENTS // rows
+        forms: list[tuple[str, tuple[int, ...]]] = [
+            (f"{tensor}.view({rows}, {columns})", (rows, columns)),
+            (f"{tensor}.view({rows}, {columns}).permute(1, 0)", (columns, rows)),
+            (f'{tensor}.rearrange("(a b) -> b a", a={rows})', (columns, rows)),
+            (f"{tensor}.view({rows}, {columns})[{self.index(rows, 1)}, 0:{columns}]", (columns,)),
+            (f"{tensor}.view({rows}, {columns}).sub[{self.index(rows, 1)}]", (columns,)),
+            (f"{tensor}.view(2, 2, 4).permute(2, 0, 1)", (4, 2, 2)),
+        ]
+        start = self.start(indent, 9, 1)
+        forms.append((f"{tensor}[{start} : {start} + 8]", (8,)))
+        text, shape = self.rng.choice(forms)
+        self.emit(indent, f"{name} = {text}")
+        self.scope.windows[name] = (kind, shape, False)
+
+    def start(self, indent: int, count: int, step: int) -> str:
+        """Where a window begins: a number, or a name, which stands twice in the slice."""
+        if self.chance(0.3):
+            return str(self.rng.randrange(count) * step)
+        name = self.fresh("m")
+        self.emit(indent, f"{name} = ({self.index(count, 1)}) * {step}")
+        return name
+
+    def wide_load(self, indent: int) -> None:
+        """Several elements at once, into registers."""
+        if not self.inputs:
+            return self.assignment(indent)
+        kind, name, size = self.rng.choice(self.inputs), self.fresh("w"), self.rng.choice((2, 4, 8))
+        start = (
+            self.start(indent, ELEMENTS // size, size) if self.chance(0.6) else self.start(indent, ELEMENTS - size, 1)
+        )
+        where = f", where={self.of('bool', 1)}" if self.chance(0.3) else ""
+        self.emit(indent, f"{name} = T.load(x_{kind}[{start} : {start} + {size}]{where})")
+        self.scope.windows[name] = (kind, (size,), True)
+
+    def wide_store(self, indent: int) -> None:
+        known = [name for name, kind in self.registers.items() if kind in self.types]
+        if not known or not self.stores:
+            return self.assignment(indent)
+        name = self.rng.choice(known)
+        where = f", where={self.of('bool', 1)}" if self.chance(0.3) else ""
+        self.emit(indent, f"T.store(o_{self.registers[name]}[tid, 0:{RESULTS}], {name}{where})")
 
     # ---- helpers ---------------------------------------------------------------------------------------
 
@@ -262,54 +248,3 @@ class Statements(Expressions):
         parts = [self.fresh() for _ in helper.results]
         self.emit(indent, f"{', '.join(parts)} = {self.call_of(helper, 2)}")
         self.scope.names.update(zip(parts, helper.results, strict=True))
-
-    def shortcut(self, indent: int) -> None:
-        """A lambda, which may read names of the kernel."""
-        kinds = [self.kind() for _ in range(self.rng.randint(1, 2))]
-        name, result = self.fresh("f"), self.kind()
-        parameters = {self.fresh("p"): kind for kind in kinds}
-        outer, self.scope = self.scope, Scope({**self.scope.names, **parameters}, list(self.scope.helpers))
-        text = self.of(result, 2)
-        self.scope = outer
-        self.emit(indent, f"{name} = lambda {', '.join(parameters)}: {text}")
-        self.scope.helpers.append(Helper(name, tuple(kinds), (result,)))
-
-
-class Body(Statements):
-    """The body of a helper: it may return early, and leaves no results but what it returns."""
-
-    def __init__(self, parent: Statements, indent: int, captured: Scope):
-        super().__init__(parent.rng, parent.types, parent.inputs if captured.names else ())
-        self.scope, self.counter = captured.copy(), parent.counter
-        self.stores, self.together, self.returns = False, False, True
-        self.indent = indent
-        self.results: tuple[str, ...] = ()
-
-    def return_text(self) -> str:
-        return f"return {', '.join(self.of(kind, 2) for kind in self.results)}"
-
-    def define(self) -> Helper:
-        """Write it, and say what it is."""
-        kinds = tuple(self.kind() for _ in range(self.rng.randint(1, 3)))
-        self.results = tuple(self.kind() for _ in range(self.rng.choice((1, 1, 1, 2, 3))))
-        self.returns = len(self.results) == 1  # of several, the control flow cannot carry which tuple it is
-        optional = int(self.chance(0.3))
-        name = self.fresh("h")
-        parameters = [self.fresh() for _ in kinds]
-        texts, default = list(parameters), self.fresh("p")
-        texts += [f"{default}={self.rng.randrange(4)}"] if optional else []
-        self.emit(self.indent, f"def {name}({', '.join(texts)}):")
-        self.scope.names = {
-            **{each: kind for each, kind in self.scope.names.items() if each[0] != "v" or self.chance(0.5)},
-            **dict(zip(parameters, kinds, strict=True)),
-        }
-        self.captured = set(self.scope.names) - set(parameters)
-        if optional:
-            self.scope.names[default] = STATIC
-        for _ in range(self.rng.randint(0, 3)):
-            self.statement(self.indent + 1)
-        self.emit(self.indent + 1, self.return_text())
-        return Helper(name, (*kinds, STATIC) if optional else kinds, self.results, optional)
-
-
-__all__ = ["REGISTERS", "RESULTS", "Body", "Statements"]
