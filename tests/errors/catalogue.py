@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib.util
 import linecache
+import sys
 import textwrap
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,16 +128,17 @@ def listing(topic: Topic, case: Case) -> str:
 def outcome(topic: Topic, case: Case, folder: Path) -> Outcome:
     """Run a case's program, in a folder of its own."""
     text = listing(topic, case)
-    space: dict[str, Any] = {"__name__": "example"}
+    module = types.ModuleType("example")
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     caught: BaseException | None = None
     with pytest.MonkeyPatch.context() as patch, Recorder() as recorder:
         patch.chdir(folder)
-        exec(PRELUDE, space)
+        patch.setitem(sys.modules, module.__name__, module)
+        exec(PRELUDE, module.__dict__)
         try:
             if case.given is not None:
                 case.given(patch, folder)
-            exec(compile(text, FILE, "exec"), space)
+            exec(compile(text, FILE, "exec"), module.__dict__)
         except Exception as error:
             caught = error
     said = "" if caught is None else f"{caught}\n{getattr(caught, 'code', '')}"

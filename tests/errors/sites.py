@@ -86,12 +86,13 @@ def names() -> Names:
     classes = {each.__name__ for each in RECORDED}
     while more := {name for name, of in bases.items() if of & classes} - classes:
         classes |= more
-    makers = {
-        node.name
+    made = {*classes, "Reject", "NoReturn"}
+    gives = [
+        (node.name, node.returns is not None and ast.unparse(node.returns) in made)
         for node in nodes
-        if isinstance(node, ast.FunctionDef) and node.returns is not None
-        if ast.unparse(node.returns) in {*classes, "Reject", "NoReturn"}
-    }
+        if isinstance(node, ast.FunctionDef)
+    ]
+    makers = {name for name, error in gives if error} - {name for name, error in gives if not error}
     return Names(frozenset(classes), frozenset(makers - {"__call__", "error", *FAMILY_METHODS}))
 
 

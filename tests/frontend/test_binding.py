@@ -150,14 +150,14 @@ def test_targets_that_are_refused():
         ("few", "expected at least 2 values to unpack but got 1"),
         ("number", "expected a tuple to unpack into 2 names but got int 5"),
         ("tensor", "expected a tuple to unpack into 2 names but got the tensor x"),
-        ("attribute", "Attribute cannot be assigned to in a kernel"),
-        ("augmented", "Attribute cannot be assigned to in a kernel"),
+        ("attribute", "an attribute cannot be assigned in a kernel: expected a name or an element of a tensor"),
+        ("augmented", "an attribute cannot be assigned in a kernel: expected a name or an element of a tensor"),
         ("part", "a slice of out cannot be assigned: store element by element, or use an instruction"),
-        ("item", "only elements of tensors can be assigned, not of tuple"),
+        ("item", "expected a tensor whose element is assigned but got tuple"),
         ("text", "expected a number to store in out but got str 'text'"),
         ("whole", "expected a number to store in out but got the tensor x"),
-        ("negative", "index -1 of axis 0 of out is negative: indices count from the start"),
-        ("rank", "out has shape (4,), but got 2 indices"),
+        ("negative", "index 0 of out: expected 0 or more, for indices count from the start, but got -1"),
+        ("rank", "out: expected 1 index, one for each axis of shape (4,), but got 2"),
         ("float", "index 0 of out: expected an int but got float 1.5"),
     ]
 
@@ -303,5 +303,8 @@ def test_and_of_numbers_is_refused_where_python_would_give_the_number():
         out[0] = n or 5  #: value
 
     assert reported(kernel, 3, ONE) == [
-        ("value", "an operand of 'or' is a int32: compare it, since 'or' gives a bool on the device")
+        (
+            "value",
+            "or: expected bools but got a scalar of type int32: compare it, since 'or' gives a bool on the device",
+        )
     ]

@@ -207,11 +207,11 @@ def test_operators_of_what_has_no_number():
         out[0] = 1.5 << i  #: shift
 
     assert reported(kernel, T.Tensor((4,), "float32"), T.Tensor((4,), "float32")) == [
-        ("tensor", "add of a tensor: operations work on elements, read them with an index"),
+        ("tensor", "add: expected a number but got the tensor x: read an element with an index"),
         ("string", "expected a number but got str 'a'"),
         ("none", "expected a number but got None"),
         ("member", "'in' of device values: expected a tuple of numbers but got str '12'"),
-        ("power", "** of a device value needs an exponent from 1 to 16 that is known while tracing"),
+        ("power", "**: expected an exponent from 1 to 16, known while tracing, but got a scalar of type int32"),
         ("bits", "and is not defined for float32"),
         ("shift", "expected an integer to shift but got a scalar of type float32"),
     ]

@@ -300,12 +300,12 @@ def test_loops_that_are_refused():
             "the step of a range must be known while tracing, but it is computed on the device (the same for the whole "
             "grid)",
         ),
-        ("runtime_zero", "range: the step must not be zero"),
+        ("runtime_zero", "range: step: expected an int other than 0 but got 0"),
         ("floats", "TypeError: 'float' object cannot be interpreted as an integer"),
-        ("runtime_float", "range takes integers but got a float32"),
+        ("runtime_float", "range: expected integers but got a scalar of type float32"),
         ("scalar", "a scalar of type int32 cannot be iterated over: expected range(...), T.unroll(...) or a tuple"),
         ("number", "int 5 cannot be iterated over: expected range(...), T.unroll(...) or a tuple"),
-        ("pair", "the variable of a loop over range must be a name"),
+        ("pair", "expected a name as the variable of a loop over range"),
         (
             "unrolled",
             "an argument of T.unroll must be known while tracing, but it is computed on the device (the same for the "

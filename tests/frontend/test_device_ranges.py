@@ -174,14 +174,14 @@ def test_device_ranges_that_are_refused():
     assert got == [
         (
             "register",
-            "the register index of r must be known while tracing, but it is computed on the device (a device value)",
+            "the register index of r must be known while tracing, but it is computed on the device",
         ),
         ("unroll", f"T.range: unroll must be known while tracing, but it is {grid}"),
         ("none", "T.range: unroll: expected 1 to 64 but got 0"),
         ("step", f"the step of a T.range must be known while tracing, but it is {grid}"),
-        ("zero", "T.range: the step must not be zero"),
-        ("floats", "T.range takes integers but got a float32"),
-        ("pair", "the variable of a loop over range must be a name: T.range gives pairs with unroll= only"),
+        ("zero", "T.range: step: expected an int other than 0 but got 0"),
+        ("floats", "T.range: expected integers but got a scalar of type float32"),
+        ("pair", "expected a name as the variable of a loop over range: T.range gives pairs with unroll= only"),
         ("lost", f"the register index of r must be known while tracing, but it is {grid}"),
         ("unrolled", "an argument of T.unroll: expected an int but got Range"),
     ]

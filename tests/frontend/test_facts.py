@@ -208,7 +208,7 @@ def test_assumptions_that_are_static_or_too_early():
 
     assert reported(kernel, 1, FEW) == [
         ("early", "T.assume stands before T.device_entry: only host expressions can stand there"),
-        ("static", "T.assume: the condition is false"),
+        ("static", "T.assume: expected a condition that can hold but got False"),
         ("text", "expected a number but got str 'text'"),
     ]
 

@@ -279,8 +279,8 @@ def test_what_helpers_may_not_do():
             "return inside a loop of a helper that runs on the device: assign a name and break instead",
         ),
         ("search", again),
-        ("math", "sqrt is not a function of the language and cannot take device values"),
-        ("text", "str is not a function of the language and cannot take device values"),
+        ("math", "sqrt is no function of the language: expected static arguments but got device values"),
+        ("text", "str is no function of the language: expected static arguments but got device values"),
     ]
     assert (
         "endless",

@@ -255,7 +255,7 @@ def test_a_captured_size_of_no_parameter():
         T.device_entry(launch=GRID)
         out[0] = other + 1  #: size
 
-    assert reported(kernel, FEW) == [("size", "T.dynamic('K') is the size of no parameter")]
+    assert reported(kernel, FEW) == [("size", "T.dynamic('K'): expected the size of a parameter, but none has it")]
 
 
 def test_unannotated_scalars_tuples_and_none(device, run):
@@ -390,20 +390,22 @@ def test_entries_that_are_refused():
     assert [message for _, message in reported(never, FEW)] == [
         "never never calls T.device_entry(launch=T.cuda.LaunchConfig(grid=..., block=...))"
     ]
-    assert reported(twice, 1, FEW) == [("second", "T.device_entry is called twice")]
+    assert reported(twice, 1, FEW) == [("second", "T.device_entry: expected one call but got a second")]
     sentences = {
-        "a block (1024, 2, 1) has": lambda n: T.cuda.LaunchConfig(grid=1, block=(1024, 2)),
-        "block must be ints that are known while tracing, but got a scalar of type int32": lambda n: (
+        "block: expected at most 1024 threads but got (1024, 2, 1), 2048 of them": lambda n: T.cuda.LaunchConfig(
+            grid=1, block=(1024, 2)
+        ),
+        "block: expected ints that are known while tracing but got a scalar of type int32": lambda n: (
             T.cuda.LaunchConfig(grid=1, block=n)
         ),
         "block: expected positive sizes but got 0": lambda n: T.cuda.LaunchConfig(grid=1, block=0),
         "grid: expected integers but got float 1.5": lambda n: T.cuda.LaunchConfig(grid=1.5, block=32),
         "grid: expected sizes of 0 or more but got -1": lambda n: T.cuda.LaunchConfig(grid=-1, block=32),
         "grid: expected one to three sizes but got 4": lambda n: T.cuda.LaunchConfig(grid=(1, 1, 1, 1), block=32),
-        "grid (3, 1, 1) does not divide into clusters of (2, 1, 1)": lambda n: T.cuda.LaunchConfig(
+        "grid: expected a multiple of the cluster, (2, 1, 1), but got (3, 1, 1)": lambda n: T.cuda.LaunchConfig(
             grid=3, block=32, cluster=2
         ),
-        "launch: expected T.cuda.LaunchConfig(...) but got int 3": lambda n: 3,
+        "T.device_entry: launch: expected T.cuda.LaunchConfig(...) but got int 3": lambda n: 3,
     }
     for sentence, launch in sentences.items():
         ((name, message),) = reported(wrong, 1, FEW, launch=launch)

@@ -128,11 +128,23 @@ REFUSED: list[tuple[Any, tuple[Any, ...], dict[str, Any], int, str]] = [
         3,
         'T.cuda.fragments: expected an instruction, T.ptx["..."], but got int 3',
     ),
-    (axis_of_thread, (3,), {}, 3, 'expected an axis "x", "y" or "z" but got a scalar of type int32'),
-    (store_of, (), {"dtype": "int4"}, 4, "an element of shared is a int4, less than a byte: view the tensor as uint8"),
-    (load_of, (), {"dtype": "uint4"}, 4, "an element of shared is a uint4, less than a byte: view the tensor as uint8"),
+    (axis_of_thread, (3,), {}, 3, 'axis: expected "x", "y" or "z" but got a scalar of type int32'),
+    (
+        store_of,
+        (),
+        {"dtype": "int4"},
+        4,
+        "expected elements of a byte or more but shared holds int4: view the tensor as uint8",
+    ),
+    (
+        load_of,
+        (),
+        {"dtype": "uint4"},
+        4,
+        "expected elements of a byte or more but shared holds uint4: view the tensor as uint8",
+    ),
     (comparison_of, (), {"dtype": "float8_e5m2"}, 4, "lt is not defined for float8_e5m2"),
-    (negated_tensor, (), {}, 3, "neg of a tensor: operations work on elements, read them with an index"),
+    (negated_tensor, (), {}, 3, "neg: expected a number but got the tensor Out: read an element with an index"),
 ]
 
 

@@ -148,7 +148,7 @@ def test_a_caret_marks_what_is_wrong():
     assert shown[caret.index("^") : caret.rindex("^") + 1] == 'n * "text"'
     lines = second.render().splitlines()
     shown, caret = lines[2][4:], lines[3][4:]
-    assert second.message == "index 0 of out is a float32: expected an integer"
+    assert second.message == "index 0 of out: expected an integer but got a scalar of type float32"
     assert shown[caret.index("^") : caret.rindex("^") + 1] == "out[größe] = 1"
     assert second.loc.line == first.loc.line + 2
 
@@ -179,7 +179,7 @@ def test_all_mistakes_come_in_one_report():
     got = [(label(finding.loc), finding.message) for finding in caught.value.findings]
     assert [name for name, _ in got][:5] == ["first", "second", "third", "fourth", "fifth"]
     assert got[0][1] == "the name no_such_name is not defined"
-    assert got[1][1] == "x has shape (64,), but got 2 indices"
+    assert got[1][1] == "x: expected 1 index, one for each axis of shape (64,), but got 2"
     assert got[-1] == ("seventh", "sqrt is not defined for int32")
     assert str(caught.value).startswith(f"{len(got)} errors\n\n") and len(got) == 7
 
@@ -221,7 +221,7 @@ def test_arguments_that_a_name_of_the_language_cannot_take():
     assert reported(kernel, FEW, FEW) == [
         ("fraction", "T.cdiv: expected integers but got float 1.5"),
         ("tensor", "T.fma: expected numbers but got the tensor x"),
-        ("still", "T.unroll: the step must not be 0"),
+        ("still", "T.unroll: step: expected an int other than 0 but got 0"),
         ("nothing", "T.unroll: expected an iterable, or one to three integers, but got 0"),
         ("float", "an argument of T.unroll: expected an int but got float 1.5"),
         ("kind", "TypeError: isinstance() arg 2 must be a type, a tuple of types, or a union"),
@@ -236,7 +236,7 @@ def test_a_block_has_a_largest_extent_along_each_axis():
 
     assert reported(kernel, FEW)[0] == (
         "deep",
-        "block (1, 1, 65): expected at most (1024, 1024, 64) threads along x, y and z",
+        "block: expected at most (1024, 1024, 64) threads along x, y and z but got (1, 1, 65)",
     )
 
 

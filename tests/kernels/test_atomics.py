@@ -252,7 +252,10 @@ WRONG = [
         lambda lane, local, Out: T.red_add(Out, 0, 1.0, scope="block"),
         'T.red_add: expected scope to be "cta", "gpu" or "sys" but got str \'block\'',
     ),
-    (lambda lane, local, Out: T.red_add(Out, (0, 0), 1.0), "Out has shape (64,), but got 2 indices"),
+    (
+        lambda lane, local, Out: T.red_add(Out, (0, 0), 1.0),
+        "Out: expected 1 index, one for each axis of shape (64,), but got 2",
+    ),
     (lambda lane, local, Out: T.red_add(Out, 0, Out), "T.red_add: expected a number but got the tensor Out"),
     (
         lambda lane, local, Out: T.atomic_exchange(4, 0, 1),

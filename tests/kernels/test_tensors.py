@@ -255,14 +255,14 @@ def test_mistakes_with_views_of_runtime_sizes():
     with pytest.raises(TraceError) as caught:
         kernel_.source(torch.empty(64, device="meta"), torch.empty((6, 6), dtype=torch.float16, device="meta"))
     assert [each.message for each in caught.value.findings] == [
-        "the last axis of A, shape (R, C), is not a multiple of 4: view(float64)",
-        "view of A, shape (R, C): its sizes must be known while tracing; use rearrange",
+        "view(float64) of A: expected a last axis that is a multiple of 4 but got shape (R, C)",
+        "view of A: expected sizes known while tracing but got shape (R, C): use rearrange",
         "rearrange '(a b) c -> a b c': axis 0 of A, shape (R, C), does not split into (a b) with b=2",
-        "rearrange: (b a) of A is not evenly strided: it cannot be one axis",
-        "permute(0, 0): expected each axis of A, shape (R, C), once",
-        "A is a parameter: only shared and local tensors have .storage",
-        "the slice of axis 0 of A: its length must be known while tracing (stop = start + a constant)",
-        "the last axis of A has no unit stride: view(uint32)",
+        "rearrange of A: expected (b a) to be evenly strided, to be one axis",
+        "permute: expected each axis of A, shape (R, C), once but got (0, 0)",
+        "storage: expected a shared or local tensor, but A is a parameter",
+        "the slice of axis 0 of A: expected a length known while tracing (stop = start + a constant)",
+        "view(uint32) of A: expected a last axis of stride 1",
     ]
     _, first = inspect.getsourcelines(kernel)
     assert [each.loc.line - first for each in caught.value.findings] == list(range(2, 10))
@@ -281,9 +281,9 @@ def test_mistakes_with_slices():
     assert [message for message, _ in refused(kernel)] == [
         "tile: expected a slice of at least one element of axis 0 but got 0",
         "tile: expected a slice of at least one element of axis 1 but got -3",
-        "the slice of axis 0 (2 elements from 3) leaves tile, shape (4, 8)",
-        "index -2 of axis 0 of tile is negative: indices count from the start",
-        "tile: a slice with a step is not supported; split the axis with rearrange",
+        "the slice of axis 0 of tile: expected it within shape (4, 8) but got 2 elements from 3",
+        "index 0 of tile: expected 0 or more, for indices count from the start, but got -2",
+        "tile: expected a slice without a step: split the axis with rearrange",
     ]
 
 
@@ -310,21 +310,21 @@ def test_mistakes_with_tensors():
         T.alloc_shared((4,), layout=TileLayout(S[8]))
 
     assert [message for message, _ in refused(kernel)] == [
-        "index 4 is out of range for axis 0 of tile, shape (4, 8)",
-        "index of range 4 to 35 is out of range for axis 0 of tile, shape (4, 8)",
-        "tile has shape (4, 8), but got 1 indices",
-        "index -1 of axis 0 of tile is negative: indices count from the start",
+        "index 0 of tile: expected one within shape (4, 8) but got 4",
+        "index 0 of tile: expected one within shape (4, 8) but got 4 to 35",
+        "tile: expected 2 indices, one for each axis of shape (4, 8), but got 1",
+        "index 0 of tile: expected 0 or more, for indices count from the start, but got -1",
         "the register index of registers must be known while tracing, but it is computed on the device (different from "
         "lane to lane)",
-        "view takes a dtype alone, or a shape with or without a layout: call it twice",
-        "view(5, 8) has 40 elements, but tile, shape (4, 8), has 32",
-        "rearrange '(a b) c -> a c': b must stand on both sides",
+        "view: expected a dtype alone, or a shape with or without a layout, but got both: call it twice",
+        "view of tile: expected a shape of 32 elements, as (4, 8) has, but got (5, 8), of 40",
+        "rearrange '(a b) c -> a c': expected b on both sides",
         "rearrange '(a b) c -> a b c': axis 0 of tile, shape (4, 8), does not split into (a b) with a=3",
-        "rearrange '(a b) c -> a b c': give the size of a or b",
+        "rearrange '(a b) c -> a b c': expected the size of a or b",
         "a slice of tile cannot be assigned: store element by element, or use an instruction",
         "a tensor has no attribute 'size'; it has as_operand, cast, convert, dtype, each, fill, layout, ndim, permute, "
         "ptr, rearrange, regs, shape, storage, sub, view",
         "registers is in registers: it has no address",
         "T.alloc_shared: expected positive extents but got (0, 4)",
-        "T.alloc_shared: TileLayout(S[8 : 1]) places 8 elements, but the shape (4,) has 4",
+        "T.alloc_shared: layout: expected one of the 4 elements of shape (4,) but got TileLayout(S[8 : 1]), of 8",
     ]

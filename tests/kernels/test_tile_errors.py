@@ -288,8 +288,8 @@ def test_register_slots_beyond_the_allocation():
 
     assert refused(kernel) == [
         (
-            "view(layout=TileLayout(S[(4, 8, 4) : (2, 4 @ laneid, 1 @ laneid)])) of registers reaches register 6, but "
-            "there are 4",
+            "view of registers: layout: expected one within its 4 registers but got "
+            "TileLayout(S[(4, 8, 4) : (2, 4 @ laneid, 1 @ laneid)]), which spans 7",
             "beyond = registers.view(4, 8, 4, layout=TileLayout(S[(4, 8, 4) : (2, 4 @ laneid, 1 @ laneid)]))",
         )
     ]
@@ -322,10 +322,12 @@ def test_view_layout_traps():
         Out[0] = 0.0
 
     assert [message for message, _ in refused(kernel)] == [
-        "view(4, 8, 4): TileLayout(S[(4, 8) : (8, 1)]) places 32 elements, but the shape has 128",
+        "view: layout: expected one of the 128 elements of shape (4, 8, 4) but got TileLayout(S[(4, 8) : (8, 1)]), "
+        "of 32",
         "TileLayout(S[(4, 8, 4) : (1, 8 @ laneid, 1 @ laneid)]): laneid: expected at most 31 but got 59",
-        "view(layout=TileLayout(S[(4, 8, 4) : (1, 4 @ laneid, 1 @ laneid)] + 100)) of registers reaches register 103, "
-        "but there are 4",
+        "view of registers: layout: expected one within its 4 registers but got TileLayout(S[(4, 8, 4) : (1, 4 @ "
+        "laneid, 1 @ laneid)] + 100), "
+        "which spans 104",
     ]
 
 

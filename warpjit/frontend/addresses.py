@@ -14,12 +14,12 @@ from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.swizzles import swizzled
-from warpjit.frontend.values import Linear, Scalar, TensorValue
+from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Access, Address, Atom, Const, GlobalBuffer, Local, Registers
-from warpjit.layout import ComposeLayout, TileLayout, m
+from warpjit.layout import ComposeLayout, S, TileLayout, m
 
 Index = int | Scalar
 
@@ -69,12 +69,7 @@ def tile_of(layout: TileLayout | ComposeLayout) -> TileLayout:
 
 
 def checked(tensor: TensorValue, coordinates: tuple[Index, ...], dead: bool = False) -> tuple[Index, ...]:
-    """The coordinates, after refusing what cannot lie inside: rank, static ints, ranges that are all outside."""
-    if len(coordinates) != len(tensor.shape):
-        raise TraceError(
-            f"{tensor.name} has {len(tensor.shape)} axes, shape {shown(tensor.shape)}, but got "
-            f"{len(coordinates)} indices"
-        )
+    """The coordinates, after refusing what cannot lie inside: static ints, ranges that are all outside."""
     # An empty argument: a kernel for any size must trace for it, and then make no access. Nor does dead code.
     if 0 in tensor.shape or dead:
         return coordinates
@@ -82,9 +77,49 @@ def checked(tensor: TensorValue, coordinates: tuple[Index, ...], dead: bool = Fa
         low, high = bounds(index)
         top = bounds(extent)[1]
         if (high is not None and high < 0) or (low is not None and top is not None and low >= top):
-            what = f"index {low}" if low == high else f"index of range {low} to {high}"
-            raise TraceError(f"{what} is out of range for axis {axis} of {tensor.name}, shape {shown(tensor.shape)}")
+            got = low if low == high else f"{low} to {high}"
+            raise TraceError(
+                f"index {axis} of {tensor.name}: expected one within shape {shown(tensor.shape)} but got {got}"
+            )
     return coordinates
+
+
+def wrong_rank(tensor: TensorValue, count: int, most: str = "") -> TraceError:
+    """The refusal of that many indices."""
+    rank = len(tensor.shape)
+    indices = f"{most}{rank} {'index' if rank == 1 else 'indices'}"
+    return TraceError(
+        f"{tensor.name}: expected {indices}, one for each axis of shape {shown(tensor.shape)}, but got {count}"
+    )
+
+
+def axis_index(tensor: TensorValue, axis: int, value: Value) -> Index:
+    """What stands for one axis in a subscript. TraceError: not an integer, or negative."""
+    what = f"index {axis} of {tensor.name}"
+    if isinstance(value, Scalar):
+        if not value.dtype.is_int:
+            raise TraceError(f"{what}: expected an integer but got {arithmetic.describe(value)}")
+        return value
+    index = static_int(value, what)
+    if index < 0:
+        raise TraceError(f"{what}: expected 0 or more, for indices count from the start, but got {index}")
+    return index
+
+
+def placing(layout: Any, shape: tuple[int, ...], what: str) -> TileLayout | ComposeLayout:
+    """The layout that is to place the elements of a shape. TraceError: it is none, or places another number of them."""
+    if isinstance(layout, str) and layout == "default":
+        return TileLayout(S[shape])
+    if not isinstance(layout, TileLayout | ComposeLayout):
+        raise TraceError(f'{what}: layout: expected "default" or a layout but got {arithmetic.describe(layout)}')
+    count = math.prod(shape)
+    if layout.size() != count:
+        raise TraceError(
+            f"{what}: layout: expected one of the {count} elements of shape {shape} but got {layout!r}, of "
+            f"{layout.size()}"
+        )
+    layout.check_well_formed()
+    return layout
 
 
 def bounds(value: Index) -> tuple[int | None, int | None]:
@@ -271,8 +306,8 @@ def static_int(value: Any, what: str) -> int:
             return int(value.static)
         if value.loops:
             raise NeedsStatic(value.loops, f"{what} must be known while tracing")
-        known = value.uniformity.phrase if value.uniformity is not Uniformity.STATIC else "a device value"
-        raise TraceError(f"{what} must be known while tracing, but it is computed on the device ({known})")
+        known = f" ({value.uniformity.phrase})" if value.uniformity is not Uniformity.STATIC else ""
+        raise TraceError(f"{what} must be known while tracing, but it is computed on the device{known}")
     if isinstance(value, bool) or not isinstance(value, int):
         try:
             return value.__index__()

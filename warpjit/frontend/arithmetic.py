@@ -20,6 +20,7 @@ from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts
 from warpjit.ir.nodes import Const, Local
+from warpjit.isa.row import Row
 from warpjit.isa.scalar import ARITHMETIC, COMPARE, CONVERT, SELECT
 from warpjit.isa.scalar_float8 import by_way_of
 
@@ -170,19 +171,23 @@ def _shift(builder: Builder, op: str, a: Value, b: Value) -> Scalar:
     return _integer(builder, op, left, right)
 
 
-def _emit(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
-    row = ARITHMETIC.get((op, a.dtype.name))
+def _row(op: str, dtype: DType) -> Row:
+    """The row of an operation. TraceError: the type has none."""
+    row = ARITHMETIC.get((op, dtype.name))
     if row is None:
-        raise TraceError(f"{op} is not defined for {a.dtype}")
+        raise TraceError(f"{op} is not defined for {dtype}")
+    return row
+
+
+def _emit(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
+    row = _row(op, a.dtype)
     facts = fact.of_type(a.dtype, max(a.uniformity, b.uniformity))
     return builder.operate(row, (builder.atom(a), builder.atom(b)), facts, loops=a.loops | b.loops)
 
 
 def _integer(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     """An operation that makes a new local; it wraps unless its range is proven."""
-    row = ARITHMETIC.get((op, a.dtype.name))
-    if row is None:
-        raise TraceError(f"{op} is not defined for {a.dtype}")
+    row = _row(op, a.dtype)
     facts = (
         fact.TRANSFER[op](a.facts, b.facts)
         if op in fact.TRANSFER
@@ -307,7 +312,8 @@ def ceiling_division(builder: Builder, a: Value, b: Value) -> Scalar:
             raise TraceError(f"T.cdiv: expected integers but got {describe(value)}")
     left, right = common(builder, a, b)
     if right.facts.hi is not None and right.facts.hi <= 0 and not builder.block.dead:
-        raise TraceError("T.cdiv: expected a positive divisor")
+        got = f"at most {right.facts.hi}" if right.facts.constant is None else right.facts.constant
+        raise TraceError(f"T.cdiv: b: expected a positive integer but got {got}")
     if builder.host:
         return binary(builder, "floordiv", binary(builder, "add", left, binary(builder, "sub", right, 1)), right)
     sum_facts = fact.add(left.facts, right.facts)
@@ -334,9 +340,7 @@ def unary(builder: Builder, op: str, value: Scalar) -> Scalar:
         value = convert(builder, value, dtypes.int32)
     if op == "abs" and value.dtype.kind == "uint":
         return value
-    row = ARITHMETIC.get((op, value.dtype.name))
-    if row is None:
-        raise TraceError(f"{op} is not defined for {value.dtype}")
+    row = _row(op, value.dtype)
     facts = fact.of_type(value.dtype, value.uniformity)
     if op == "abs" and value.dtype.is_int and fact.absolute(value.facts).fits(value.dtype):
         facts = fact.absolute(value.facts)
@@ -354,7 +358,7 @@ def fused_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Scalar
         meeting = dtypes.promote(meeting, operand.dtype)
     row = ARITHMETIC.get(("fma", meeting.name))
     if row is None:
-        raise TraceError(f"T.fma is not defined for {meeting}: expected floats")
+        raise TraceError(f"T.fma: expected floats but got operands that meet in {meeting}")
     parts = [convert(builder, x, meeting) if isinstance(x, Scalar) else literal(builder, x, meeting) for x in (a, b, c)]
     facts = Facts(uniformity=max(part.uniformity for part in parts))
     loops = parts[0].loops | parts[1].loops | parts[2].loops

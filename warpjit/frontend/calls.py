@@ -56,7 +56,7 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         return inline(tracer, function, args, kwargs)
     if is_kernel_value(args) or is_kernel_value(kwargs):
         name = getattr(function, "__qualname__", repr(function))
-        raise TraceError(f"{name} is not a function of the language and cannot take device values")
+        raise TraceError(f"{name} is no function of the language: expected static arguments but got device values")
     if not callable(function):
         raise TraceError(f"{arithmetic.describe(function)} cannot be called")
     note_reads(tracer.captures, function)
@@ -102,7 +102,7 @@ def _conversion(tracer: Tracer, function: ScalarType, args: list[Value], kwargs:
         tracer.require_device(repr(function))
         return pairs.make(tracer.builder, function.dtype, *args)
     if len(args) != 1 or kwargs:
-        raise TraceError(f"{function!r} takes one value")
+        raise TraceError(f"{function!r}: expected one value but got {len(args) + len(kwargs)}")
     return convert(tracer, args[0], function.dtype)
 
 
@@ -116,7 +116,7 @@ def convert(tracer: Tracer, value: Value, dtype: dtypes.DType) -> Scalar:
         if dtype.is_int and isinstance(value, float) and math.isfinite(value):
             value = int(value)
         return arithmetic.literal(tracer.builder, bool(value) if dtype.is_bool else value, dtype)
-    raise TraceError(f"expected a number to convert to {dtype} but got {arithmetic.describe(value)}")
+    raise TraceError(f"T.{dtype}: expected a number but got {arithmetic.describe(value)}")
 
 
 def _method(tracer: Tracer, function: Method, args: list[Value], kwargs: dict[str, Value]) -> Value:

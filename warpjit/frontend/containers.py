@@ -112,7 +112,8 @@ def set_item(tracer: Tracer, owner: Value, index: Value, value: Value) -> None:
     """`owner[index] = value` of a list or dictionary."""
     check_mutable(tracer, owner, "an assignment to an item")
     if is_kernel_value(index):
-        raise TraceError(f"an index of a {type(owner).__name__} must be known while tracing, not {describe(index)}")
+        kind = "list" if isinstance(owner, list) else "dictionary"
+        raise TraceError(f"an index of a {kind} must be known while tracing, not {describe(index)}")
     python(owner.__class__.__setitem__, owner, index, value)
 
 

@@ -65,27 +65,33 @@ def binary(tracer: Tracer, kind: type[ast.operator], left: Value, right: Value) 
     if not isinstance(left, Scalar) and not isinstance(right, Scalar):
         for side in (left, right):
             if isinstance(side, TensorValue | Pointer):
-                raise TraceError(f"{name} of a tensor: operations work on elements, read them with an index")
+                raise _no_operand(name, side)
         return made(tracer, python(function, left, right))
     if name == "pow":
         return _power(tracer, left, right)
     if name == "matmul":
-        raise TraceError("@ of scalars has no meaning")
+        raise TraceError("@ is not defined for scalars")
     return arithmetic.binary(tracer.builder, name, left, right)
+
+
+def _no_operand(name: str, value: TensorValue | Pointer) -> TraceError:
+    return TraceError(f"{name}: expected a number but got {arithmetic.describe(value)}: read an element with an index")
 
 
 def _size(tracer: Tracer, value: Value) -> Value:
     """A captured `T.dynamic` size is the scalar that it was bound to."""
     if isinstance(value, Dynamic):
         if value.name not in tracer.sizes:
-            raise TraceError(f"T.dynamic({value.name!r}) is the size of no parameter")
+            raise TraceError(f"T.dynamic({value.name!r}): expected the size of a parameter, but none has it")
         return tracer.sizes[value.name]
     return value
 
 
 def _power(tracer: Tracer, base: Value, exponent: Value) -> Value:
     if not isinstance(exponent, int) or not 1 <= exponent <= 16:
-        raise TraceError("** of a device value needs an exponent from 1 to 16 that is known while tracing")
+        raise TraceError(
+            f"**: expected an exponent from 1 to 16, known while tracing, but got {arithmetic.describe(exponent)}"
+        )
     result = base
     for _ in range(exponent - 1):
         result = arithmetic.binary(tracer.builder, "mul", result, base)
@@ -114,7 +120,7 @@ def _unary_op(tracer: Tracer, node: ast.UnaryOp) -> Value:
     name, function = UNARY[type(node.op)]
     value = tracer.evaluate(node.operand)
     if isinstance(value, TensorValue | Pointer):
-        raise TraceError(f"{name} of a tensor: operations work on elements, read them with an index")
+        raise _no_operand(name, value)
     if not isinstance(value, Scalar):
         return python(function, value)
     return value if name == "pos" else arithmetic.unary(tracer.builder, name, value)
@@ -132,7 +138,7 @@ def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) ->
     if name not in ("is", "is not") and isinstance(left, TensorValue | Pointer) | isinstance(
         right, TensorValue | Pointer
     ):
-        raise TraceError(f"{name!r} of a tensor: comparisons work on elements, read them with an index")
+        raise _no_operand(name, left if isinstance(left, TensorValue | Pointer) else right)
     if name in ("is", "is not"):
         return (name == "is not") != (left is right)
     if name in ("in", "not in"):
@@ -142,7 +148,7 @@ def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) ->
             raise TraceError(f"{name!r} of what holds device values: compare its items, one by one")
         return python(function, left, right)
     if left is None or right is None:
-        raise TraceError(f"{name!r} of a device value: only == != < <= > >= compare scalars")
+        raise TraceError(f"{name}: expected two numbers to compare but got None")
     for side, other in ((left, right), (right, left)):
         if isinstance(side, int) and not isinstance(side, bool):
             tracer.thresholds.note(other, side)
@@ -187,7 +193,8 @@ def _bool_op(tracer: Tracer, node: ast.BoolOp) -> Value:
             result = tracer.evaluate(value)
             if isinstance(result, Scalar) and not result.dtype.is_bool:
                 raise TraceError(
-                    f"an operand of {op!r} is a {result.dtype}: compare it, since {op!r} gives a bool on the device"
+                    f"{op}: expected bools but got {arithmetic.describe(result)}: compare it, since {op!r} gives a "
+                    "bool on the device"
                 )
             return result
 
@@ -235,7 +242,7 @@ def _items(tracer: Tracer, nodes: list[ast.expr]) -> list[Value]:
         if isinstance(node, ast.Starred):
             items = tracer.evaluate(node.value)
             if isinstance(items, Scalar | TensorValue) or not isinstance(items, Iterable):
-                raise TraceError(f"* needs a tuple but got {arithmetic.describe(items)}")
+                raise TraceError(f"*: expected a tuple but got {arithmetic.describe(items)}")
             values.extend(_size(tracer, item) for item in items)
         else:
             values.append(tracer.evaluate(node))
@@ -261,7 +268,7 @@ def _formatted(tracer: Tracer, node: ast.FormattedValue) -> Value:
     if isinstance(value, Scalar) and conversion is None:
         return formatted(value, spec)
     if is_kernel_value(value):
-        raise TraceError(f"an f-string can hold numbers and static values, but got {arithmetic.describe(value)}")
+        raise TraceError(f"an f-string: expected numbers and static values but got {arithmetic.describe(value)}")
     return format(value if conversion is None else conversion(value), spec)
 
 
@@ -337,17 +344,13 @@ def _call(tracer: Tracer, node: ast.Call) -> Value:
     for keyword in node.keywords:
         value = tracer.evaluate(keyword.value)
         if keyword.arg is None and not isinstance(value, dict):
-            raise TraceError(f"** needs a dictionary but got {arithmetic.describe(value)}")
+            raise TraceError(f"**: expected a dictionary but got {arithmetic.describe(value)}")
         kwargs.update(value if keyword.arg is None else {keyword.arg: value})
     return made(tracer, call(tracer, function, args, kwargs))
 
 
 def _lambda(tracer: Tracer, node: ast.Lambda) -> Value:
     return Closure.of(tracer, node)
-
-
-def _starred(tracer: Tracer, node: ast.Starred) -> Value:
-    raise TraceError("* can stand in a call or in a tuple only")
 
 
 def _named(tracer: Tracer, node: ast.NamedExpr) -> Value:
@@ -375,7 +378,6 @@ EXPRESSIONS.update(
         ast.Attribute: _attribute,
         ast.Call: _call,
         ast.Lambda: _lambda,
-        ast.Starred: _starred,
         ast.NamedExpr: _named,
     }
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
-from warpjit.frontend.addresses import static_int
+from warpjit.frontend.addresses import placing, static_int
 from warpjit.frontend.calls import BUILTINS, INTRINSICS, convert
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.types import as_dtype
@@ -24,7 +24,7 @@ from warpjit.ir import dtypes
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assume, Launch, SharedBuffer
 from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
-from warpjit.layout import ComposeLayout, S, TileLayout
+from warpjit.layout import ComposeLayout
 
 MAX_COPIES = 64
 """How often a body may stand in a loop over `T.range(..., unroll=)`."""
@@ -44,7 +44,7 @@ def _extents(value: Value, what: str, item: Callable[[Value], Any]) -> tuple[Any
 def _positive(what: str) -> Callable[[Value], int]:
     def check(value: Value) -> int:
         if isinstance(value, Scalar | bool | float):
-            raise TraceError(f"{what} must be ints that are known while tracing, but got {arithmetic.describe(value)}")
+            raise TraceError(f"{what}: expected ints that are known while tracing but got {arithmetic.describe(value)}")
         size = static_int(value, what)
         if size < 1:
             raise TraceError(f"{what}: expected positive sizes but got {size}")
@@ -74,26 +74,33 @@ def device_entry(tracer: Tracer, *, launch: Value, attributes: Value = None) -> 
 
 def _enter(tracer: Tracer, launch: Value, attributes: Value) -> None:
     if tracer.launch is not None:
-        raise TraceError("T.device_entry is called twice")
+        raise TraceError("T.device_entry: expected one call but got a second")
     if tracer.scope.inlined or tracer.loop_frames:
-        raise TraceError("T.device_entry must stand in the kernel itself, outside of loops and branches")
+        raise TraceError("T.device_entry: expected a call in the kernel itself, outside of loops and helpers")
     if not isinstance(launch, LaunchConfig):
-        raise TraceError(f"launch: expected T.cuda.LaunchConfig(...) but got {arithmetic.describe(launch)}")
+        raise TraceError(
+            f"T.device_entry: launch: expected T.cuda.LaunchConfig(...) but got {arithmetic.describe(launch)}"
+        )
     given = attributes or KernelAttributes()
     if not isinstance(given, KernelAttributes):
-        raise TraceError(f"attributes: expected T.cuda.KernelAttributes(...) but got {arithmetic.describe(attributes)}")
+        raise TraceError(
+            f"T.device_entry: attributes: expected T.cuda.KernelAttributes(...) but got "
+            f"{arithmetic.describe(attributes)}"
+        )
     block = _extents(launch.block, "block", _positive("block"))
     if block[0] * block[1] * block[2] > MAX_THREADS:
-        raise TraceError(f"block {block} has {block[0] * block[1] * block[2]} threads: a CTA has at most {MAX_THREADS}")
+        raise TraceError(
+            f"block: expected at most {MAX_THREADS} threads but got {block}, {block[0] * block[1] * block[2]} of them"
+        )
     if any(size > most for size, most in zip(block, MAX_BLOCK, strict=True)):
-        raise TraceError(f"block {block}: expected at most {MAX_BLOCK} threads along x, y and z")
+        raise TraceError(f"block: expected at most {MAX_BLOCK} threads along x, y and z but got {block}")
     cluster = _extents(launch.cluster, "cluster", _positive("cluster"))
     grid = _extents(launch.grid, "grid", _grid(tracer))
     for size, part in zip(grid, cluster, strict=True):
         if isinstance(size, int) and size % part:
-            raise TraceError(f"grid {grid} does not divide into clusters of {cluster}")
+            raise TraceError(f"grid: expected a multiple of the cluster, {cluster}, but got {grid}")
     if given.max_registers is not None and given.min_blocks_per_sm is not None:
-        raise TraceError("attributes: give max_registers or min_blocks_per_sm, not both")
+        raise TraceError("attributes: expected max_registers or min_blocks_per_sm but got both")
     if given.max_registers is not None and not MIN_REGISTERS <= given.max_registers <= MAX_REGISTERS:
         raise TraceError(f"max_registers: expected {MIN_REGISTERS} to {MAX_REGISTERS} but got {given.max_registers}")
     tracer.launch = Launch(grid, block, cluster, given.max_registers, given.min_blocks_per_sm)
@@ -106,7 +113,7 @@ def _enter(tracer: Tracer, launch: Value, attributes: Value) -> None:
 
 def _axis(axis: Value) -> int:
     if axis not in ("x", "y", "z"):
-        raise TraceError(f'expected an axis "x", "y" or "z" but got {arithmetic.describe(axis)}')
+        raise TraceError(f'axis: expected "x", "y" or "z" but got {arithmetic.describe(axis)}')
     return "xyz".index(axis)
 
 
@@ -167,34 +174,22 @@ def _shape(shape: Value, what: str) -> tuple[int, ...]:
     return sizes
 
 
-def _layout(layout: Value, shape: tuple[int, ...], what: str) -> TileLayout | ComposeLayout:
-    if layout == "default":
-        return TileLayout(S[shape])
-    if not isinstance(layout, TileLayout | ComposeLayout):
-        raise TraceError(f'{what}: expected layout="default" or a layout but got {layout!r}')
-    count = 1
-    for extent in shape:
-        count *= extent
-    if layout.size() != count:
-        raise TraceError(f"{what}: {layout!r} places {layout.size()} elements, but the shape {shape} has {count}")
-    layout.check_well_formed()
-    return layout
-
-
 def alloc_shared(
     tracer: Tracer, shape: Value, dtype: Value = "float32", *, layout: Value = "default", align: Value = None
 ) -> TensorValue:
     tracer.require_device("T.alloc_shared")
     sizes, element = _shape(shape, "T.alloc_shared"), as_dtype(dtype)
-    placed = _layout(layout, sizes, "T.alloc_shared")
+    placed = placing(layout, sizes, "T.alloc_shared")
     if any(axis.kind == "thread" for axis in placed.axes):
-        raise TraceError(f"T.alloc_shared: {placed!r} has thread axes, but shared memory belongs to the whole CTA")
+        raise TraceError(
+            f"T.alloc_shared: layout: expected one without thread axes, for a CTA shares the memory, but got {placed!r}"
+        )
     least = 16
     if isinstance(placed, ComposeLayout):
         least = max(least, placed.period * element.bytes)
     alignment = least if align is None else static_int(align, "align")
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
-        raise TraceError(f"T.alloc_shared: expected align to be a power of two up to 1024 but got {alignment}")
+        raise TraceError(f"T.alloc_shared: align: expected a power of two up to 1024 but got {alignment}")
     name = tracer.builder.unique(tracer.hint or "shared")
     buffer = SharedBuffer(name, placed.span("m") * element.bytes, max(alignment, element.bytes))
     tracer.shared.append(buffer)
@@ -205,8 +200,10 @@ def alloc_local(tracer: Tracer, shape: Value, dtype: Value = "float32", *, layou
     tracer.require_device("T.alloc_local")
     sizes, element = _shape(shape, "T.alloc_local"), as_dtype(dtype)
     if element is dtypes.mbarrier:
-        raise TraceError("T.alloc_local: mbarriers live in shared memory")
-    placed = _layout(layout, sizes, "T.alloc_local")
+        raise TraceError(
+            "T.alloc_local: dtype: expected a type of registers but got mbarrier: mbarriers live in shared memory"
+        )
+    placed = placing(layout, sizes, "T.alloc_local")
     return registers_tensor(tracer.builder, sizes, element, placed, tracer.hint or "local")
 
 
@@ -217,7 +214,7 @@ def assume(tracer: Tracer, condition: Value) -> None:
     tracer.require_device("T.assume")
     if not isinstance(tracer.decisive(condition), Scalar):
         if not condition:
-            raise TraceError("T.assume: the condition is false")
+            raise TraceError("T.assume: expected a condition that can hold but got False")
         return
     truth = arithmetic.truth(tracer.builder, condition)
     tracer.builder.refine(truth.refines[0])
@@ -231,7 +228,7 @@ def unroll(tracer: Tracer, *args: Value) -> Unrolled:
     if not 1 <= len(numbers) <= 3:
         raise TraceError(f"T.unroll: expected an iterable, or one to three integers, but got {len(numbers)}")
     if len(numbers) == 3 and numbers[2] == 0:
-        raise TraceError("T.unroll: the step must not be 0")
+        raise TraceError("T.unroll: step: expected an int other than 0 but got 0")
     return Unrolled(range(*numbers))
 
 
@@ -247,7 +244,7 @@ def device_range(tracer: Tracer, *args: Value, unroll: Value = None) -> Range:
 def cdiv(tracer: Tracer, a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         if b <= 0:
-            raise TraceError(f"T.cdiv: expected a positive divisor but got {b}")
+            raise TraceError(f"T.cdiv: b: expected a positive integer but got {b}")
         return -(-a // b)
     return arithmetic.ceiling_division(tracer.builder, a, b)
 
@@ -272,7 +269,7 @@ def _one(op: str) -> Callable[..., Value]:
 
 def fma(tracer: Tracer, a: Value, b: Value, c: Value) -> Value:
     if not any(isinstance(x, Scalar) for x in (a, b, c)):
-        raise TraceError("T.fma: at least one operand must be a device value")
+        raise TraceError("T.fma: expected at least one device value but got static numbers")
     return arithmetic.fused_multiply_add(tracer.builder, a, b, c)
 
 

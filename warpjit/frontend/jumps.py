@@ -24,8 +24,6 @@ RESULT = "return value"
 
 def _jump(kind: str) -> Callable[[Tracer, ast.stmt], None]:
     def run(tracer: Tracer, node: ast.stmt) -> None:
-        if not tracer.loop_frames:
-            raise TraceError(f"{kind} outside of a loop")
         frame = tracer.loop_frames[-1]
         if isinstance(frame, LoopFrame):
             _leave_loop(tracer, frame, kind)

@@ -78,4 +78,7 @@ def describe(value: Value) -> str:
         return "an f-string of device values"
     if value is None:
         return "None"
+    for kind in (list, dict):  # also those that the kernel made
+        if isinstance(value, kind):
+            return kind.__name__
     return f"{type(value).__name__} {value!r}" if is_number(value) or isinstance(value, str) else type(value).__name__

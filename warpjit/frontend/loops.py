@@ -122,7 +122,7 @@ def while_statement(tracer: Tracer, node: ast.While) -> None:
 def device_for(tracer: Tracer, node: ast.For, items: Range) -> None:
     if items.unroll is None and not isinstance(node.target, ast.Name):
         pairs = ": T.range gives pairs with unroll= only" if items.device else ""
-        raise TraceError(f"the variable of a loop over range must be a name{pairs}")
+        raise TraceError(f"expected a name as the variable of a loop over range{pairs}")
     loc = tracer.builder.loc
     counted = count(tracer.builder, items)
 

@@ -11,11 +11,11 @@ from warpjit.frontend.addresses import (
     address,
     address_at,
     alignment_at,
+    axis_index,
     checked,
     element_offset,
     register,
-    shown,
-    static_int,
+    wrong_rank,
 )
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
@@ -30,19 +30,8 @@ from warpjit.isa.scalar import BITCAST, EXTRACT, INSERT, MOVE, PACK64, UNPACK64
 def indices(tensor: TensorValue, items: tuple[Value, ...]) -> tuple[Index, ...]:
     """The items of a subscript as coordinates. TraceError: not integers, negative, wrong rank."""
     if len(items) != len(tensor.shape):
-        raise TraceError(f"{tensor.name} has shape {shown(tensor.shape)}, but got {len(items)} indices")
-    result: list[Index] = []
-    for axis, item in enumerate(items):
-        if isinstance(item, Scalar):
-            if not item.dtype.is_int:
-                raise TraceError(f"index {axis} of {tensor.name} is a {item.dtype}: expected an integer")
-            result.append(item)
-            continue
-        index = static_int(item, f"index {axis} of {tensor.name}")
-        if index < 0:
-            raise TraceError(f"index {index} of axis {axis} of {tensor.name} is negative: indices count from the start")
-        result.append(index)
-    return tuple(result)
+        raise wrong_rank(tensor, len(items))
+    return tuple(axis_index(tensor, axis, item) for axis, item in enumerate(items))
 
 
 def _uniformity(builder: Builder, place: Address) -> Uniformity:
@@ -97,7 +86,9 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
 
 
 def _no_element(tensor: TensorValue) -> TraceError:
-    return TraceError(f"an element of {tensor.name} is a {tensor.dtype}, less than a byte: view the tensor as uint8")
+    return TraceError(
+        f"expected elements of a byte or more but {tensor.name} holds {tensor.dtype}: view the tensor as uint8"
+    )
 
 
 def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> Pointer:
@@ -138,7 +129,7 @@ def bitcast(builder: Builder, value: Scalar, dtype: dtypes.DType) -> Scalar:
     if value.dtype == dtype:
         return value
     if value.dtype.bits != dtype.bits:
-        raise TraceError(f"the bits of a {value.dtype} are not those of a {dtype}: the widths differ")
+        raise TraceError(f"expected a type of {value.dtype.bits} bits, the width of {value.dtype}, but got {dtype}")
     row = BITCAST[dtype.name, value.dtype.name]
     return builder.operate(row, (builder.atom(value),), fact.of_type(dtype, value.uniformity), loops=value.loops)
 

@@ -23,7 +23,9 @@ def _view(builder: Builder, tensor: TensorValue, *shape: Value, layout: Any = No
         raise TraceError("view: expected a dtype, or a shape")
     if _is_dtype(shape[0]):
         if len(shape) > 1 or layout is not None:
-            raise TraceError("view takes a dtype alone, or a shape with or without a layout: call it twice")
+            raise TraceError(
+                "view: expected a dtype alone, or a shape with or without a layout, but got both: call it twice"
+            )
         return views.reinterpret(builder, tensor, as_dtype(shape[0]))
     return views.reshape(builder, tensor, shape, layout)
 

@@ -48,14 +48,14 @@ def runtime_range(args: Sequence[Value], what: str = "range") -> Range:
     """The arguments of `range(...)` or `T.range(...)` as integers. TraceError: they are none."""
     values = [value if isinstance(value, Scalar) else static_int(value, f"an argument of {what}") for value in args]
     if not 1 <= len(values) <= 3:
-        raise TraceError(f"{what} takes one to three integers but got {len(values)}")
+        raise TraceError(f"{what}: expected one to three integers but got {len(values)}")
     for value in values:
         if isinstance(value, Scalar) and not value.dtype.is_int:
-            raise TraceError(f"{what} takes integers but got a {value.dtype}")
+            raise TraceError(f"{what}: expected integers but got a scalar of type {value.dtype}")
     start, stop = (0, values[0]) if len(values) == 1 else (values[0], values[1])
     step = static_int(values[2], f"the step of a {what}") if len(values) == 3 else 1
     if step == 0:
-        raise TraceError(f"{what}: the step must not be zero")
+        raise TraceError(f"{what}: step: expected an int other than 0 but got 0")
     return Range(start, stop, step)
 
 

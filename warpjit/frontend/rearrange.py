@@ -35,14 +35,14 @@ def parse(pattern: Any) -> Pattern:
         for name in names:
             if name.isdigit():
                 raise TraceError(
-                    f"rearrange {pattern!r}: give the axis of size {name} a name, and its size as {'name'}={name}"
+                    f"rearrange {pattern!r}: expected a name but got {name}: give the axis a name, and name={name}"
                 )
             if names.count(name) > 1:
-                raise TraceError(f"rearrange {pattern!r}: {name!r} stands twice on one side")
+                raise TraceError(f"rearrange {pattern!r}: expected {name!r} once on each side but got it twice")
     sides = [sorted(name for group in side for name in group if name != "1") for side in (left, right)]
     if sides[0] != sides[1]:
         odd = sorted(set(sides[0]) ^ set(sides[1]))
-        raise TraceError(f"rearrange {pattern!r}: {', '.join(odd)} must stand on both sides")
+        raise TraceError(f"rearrange {pattern!r}: expected {', '.join(odd)} on both sides")
     return Pattern(left, right)
 
 
@@ -55,7 +55,9 @@ def _groups(side: str, pattern: str) -> tuple[tuple[str, ...], ...]:
         match = _TOKEN.match(side, position)
         token = match.group(1) if match else ""
         if match is None or (token == "(" and open_group is not None) or (token == ")" and open_group is None):
-            raise TraceError(f"rearrange {pattern!r}: unexpected {side[position:].strip()[:1]!r}")
+            raise TraceError(
+                f"rearrange {pattern!r}: expected names and balanced brackets but got {side[position:].strip()[:1]!r}"
+            )
         position = match.end()
         if token == "(":
             open_group = []
@@ -67,7 +69,7 @@ def _groups(side: str, pattern: str) -> tuple[tuple[str, ...], ...]:
         else:
             groups.append((token,))
     if open_group is not None:
-        raise TraceError(f"rearrange {pattern!r}: a '(' is not closed")
+        raise TraceError(f"rearrange {pattern!r}: expected a ')' for each '('")
     return tuple(groups)
 
 
@@ -76,13 +78,14 @@ def rearrange(builder: Builder, tensor: TensorValue, pattern: Any, sizes: Mappin
     parsed = parse(pattern)
     if len(parsed.left) != len(tensor.shape):
         raise TraceError(
-            f"rearrange {pattern!r} has {len(parsed.left)} axes, but {tensor.name} has shape {shown(tensor.shape)}"
+            f"rearrange {pattern!r}: expected {len(tensor.shape)} axes on the left, as {tensor.name} has, but got "
+            f"{len(parsed.left)}"
         )
     names = [name for group in parsed.left for name in group]
     known = {name: static_int(size, f"the size of {name!r}") for name, size in sizes.items()}
     for name in known:
         if name not in names:
-            raise TraceError(f"rearrange {pattern!r}: no axis is called {name!r}")
+            raise TraceError(f"rearrange {pattern!r}: expected sizes of its names but got one of {name!r}")
     extents: dict[str, Index] = dict(known)
     split: list[list[tuple[str, Index]]] = []
     for axis, group in enumerate(parsed.left):
@@ -98,7 +101,7 @@ def _split_axis(
     whole = tensor.shape[axis]
     unknown = [name for name in group if name != "1" and name not in extents]
     if len(unknown) > 1:
-        raise TraceError(f"rearrange {pattern!r}: give the size of {' or '.join(unknown)}")
+        raise TraceError(f"rearrange {pattern!r}: expected the size of {' or '.join(unknown)}")
     parts = 1
     for name in group:
         if name != "1" and name in extents:
@@ -167,7 +170,7 @@ def _merged(
     for name in reversed(names[:-1]):
         if not _same(_multiply(builder, stride, extent), strides[name]):
             raise TraceError(
-                f"rearrange: ({' '.join(names)}) of {tensor.name} is not evenly strided: it cannot be one axis"
+                f"rearrange of {tensor.name}: expected ({' '.join(names)}) to be evenly strided, to be one axis"
             )
         extent = _multiply(builder, extent, extents[name])
     return extent, stride
@@ -190,7 +193,7 @@ def permute(tensor: TensorValue, dims: Sequence[Value]) -> TensorValue:
     order = [static_int(dim, "an axis of permute") for dim in dims]
     if sorted(order) != list(range(len(tensor.shape))):
         raise TraceError(
-            f"permute{tuple(order)}: expected each axis of {tensor.name}, shape {shown(tensor.shape)}, once"
+            f"permute: expected each axis of {tensor.name}, shape {shown(tensor.shape)}, once but got {tuple(order)}"
         )
     shape = tuple(tensor.shape[dim] for dim in order)
     if tensor.layout is None:

@@ -20,7 +20,7 @@ def registers_tensor(
     count = -(-layout.span("m") * element.bits // word.bits)
     needed = count * word.bits // 32
     if needed > MAX_REGISTERS:
-        raise TraceError(f"{hint} needs {needed} registers of a thread: there are at most {MAX_REGISTERS}")
+        raise TraceError(f"{hint}: expected at most {MAX_REGISTERS} registers of a thread but got {needed}")
     registers = Registers(builder.unique(hint), word, count)
     builder.emit(Allocate(registers, loc=builder.loc))
     return TensorValue(registers.name, element, shape, registers, layout, align=element.bytes, loc=builder.loc)

@@ -14,6 +14,7 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import (
     Index,
     Symbol,
+    axis_index,
     bounds,
     offset_multiple,
     present,
@@ -21,6 +22,7 @@ from warpjit.frontend.addresses import (
     shown,
     static_int,
     tile_of,
+    wrong_rank,
 )
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
@@ -41,7 +43,7 @@ class Box:
 def boxes(builder: Builder, tensor: TensorValue, items: Sequence[Value]) -> list[Box]:
     """The subscript's items, one for each axis (missing ones keep all)."""
     if len(items) > len(tensor.shape):
-        raise TraceError(f"{tensor.name} has shape {shown(tensor.shape)}, but got {len(items)} indices")
+        raise wrong_rank(tensor, len(items), "at most ")
     padded = [*items, *[slice(None)] * (len(tensor.shape) - len(items))]
     return [_box(builder, tensor, axis, item) for axis, item in enumerate(padded)]
 
@@ -49,11 +51,11 @@ def boxes(builder: Builder, tensor: TensorValue, items: Sequence[Value]) -> list
 def _box(builder: Builder, tensor: TensorValue, axis: int, item: Value) -> Box:
     extent = tensor.shape[axis]
     if not isinstance(item, slice):
-        return Box(_index(item, tensor, axis), 1, drop=True)
+        return Box(axis_index(tensor, axis, item), 1, drop=True)
     if item.step not in (None, 1):
-        raise TraceError(f"{tensor.name}: a slice with a step is not supported; split the axis with rearrange")
-    start: Index = 0 if item.start is None else _index(item.start, tensor, axis)
-    stop: Index = extent if item.stop is None else _index(item.stop, tensor, axis)
+        raise TraceError(f"{tensor.name}: expected a slice without a step: split the axis with rearrange")
+    start: Index = 0 if item.start is None else axis_index(tensor, axis, item.start)
+    stop: Index = extent if item.stop is None else axis_index(tensor, axis, item.stop)
     if item.start is None and item.stop is None:
         return Box(0, extent)
     length = _difference(builder, stop, start, tensor, axis)
@@ -66,20 +68,11 @@ def _box(builder: Builder, tensor: TensorValue, axis: int, item: Value) -> Box:
         raise TraceError(f"{tensor.name}: expected a slice of at least one element of axis {axis} but got {length}")
     if leaves or (high is not None and high < 0):
         raise TraceError(
-            f"the slice of axis {axis} ({length} elements from {low}) leaves {tensor.name}, shape {shown(tensor.shape)}"
+            f"the slice of axis {axis} of {tensor.name}: expected it within shape {shown(tensor.shape)} but got "
+            f"{length} elements "
+            f"from {low}"
         )
     return Box(start, length)
-
-
-def _index(value: Value, tensor: TensorValue, axis: int) -> Index:
-    if isinstance(value, Scalar):
-        if not value.dtype.is_int:
-            raise TraceError(f"the index of axis {axis} of {tensor.name} is a {value.dtype}: expected an integer")
-        return value
-    index = static_int(value, f"the index of axis {axis} of {tensor.name}")
-    if index < 0:
-        raise TraceError(f"index {index} of axis {axis} of {tensor.name} is negative: indices count from the start")
-    return index
 
 
 def _difference(builder: Builder, stop: Index, start: Index, tensor: TensorValue, axis: int) -> int:
@@ -90,7 +83,7 @@ def _difference(builder: Builder, stop: Index, start: Index, tensor: TensorValue
     if linear is not None and not linear.terms:
         return linear.constant
     raise TraceError(
-        f"the slice of axis {axis} of {tensor.name}: its length must be known while tracing (stop = start + a constant)"
+        f"the slice of axis {axis} of {tensor.name}: expected a length known while tracing (stop = start + a constant)"
     )
 
 

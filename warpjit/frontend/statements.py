@@ -12,7 +12,7 @@ from warpjit.frontend.containers import ContainerMethod, call_method, set_item
 from warpjit.frontend.debugging import debugs, in_debug
 from warpjit.frontend.expressions import binary, subscript
 from warpjit.frontend.language.types import ScalarType
-from warpjit.frontend.targets import assign, element
+from warpjit.frontend.targets import assign, element, no_target
 from warpjit.frontend.tracer import STATEMENTS, Tracer
 
 
@@ -38,7 +38,7 @@ def _aug_assign(tracer: Tracer, node: ast.AugAssign) -> None:
         assign(tracer, node.target, binary(tracer, kind, old, value))
         return
     if not isinstance(node.target, ast.Subscript):
-        raise TraceError(f"{type(node.target).__name__} cannot be assigned to in a kernel")
+        raise no_target()
     holder = tracer.evaluate(node.target.value)
     if isinstance(holder, list | dict):
         index = tracer.evaluate(node.target.slice)

@@ -25,13 +25,18 @@ def assign(tracer: Tracer, target: ast.expr, value: Value) -> None:
         owner, items = element(tracer, target, holder)
         memory.store(tracer.builder, owner, memory.indices(owner, items), value)
     else:
-        raise TraceError(f"{type(target).__name__} cannot be assigned to in a kernel")
+        raise no_target()
+
+
+def no_target() -> TraceError:
+    """The refusal of what else Python can assign to."""
+    return TraceError("an attribute cannot be assigned in a kernel: expected a name or an element of a tensor")
 
 
 def element(tracer: Tracer, target: ast.Subscript, owner: Value) -> tuple[TensorValue, tuple[Value, ...]]:
     """The tensor, which is `owner`, and the items of `owner[items]` as a target, evaluated once."""
     if not isinstance(owner, TensorValue):
-        raise TraceError(f"only elements of tensors can be assigned, not of {arithmetic.describe(owner)}")
+        raise TraceError(f"expected a tensor whose element is assigned but got {arithmetic.describe(owner)}")
     tracer.require_device("a store")
     index = tracer.evaluate(target.slice)
     items = index if isinstance(index, tuple) else (index,)

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
-from warpjit.frontend.addresses import Index, offset_multiple, shown, static_int, tile_of
+from warpjit.frontend.addresses import Index, offset_multiple, placing, shown, static_int, tile_of
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
@@ -26,12 +26,13 @@ def reinterpret(builder: Builder, tensor: TensorValue, dtype: DType) -> TensorVa
     """`view(dtype)`: the same bytes in elements of another width; the last axis shrinks or grows."""
     old, new = tensor.dtype.bits, dtype.bits
     if not tensor.shape:
-        raise TraceError(f"{tensor.name} has no axes: it cannot be viewed as {dtype}")
+        raise TraceError(f"view({dtype}) of {tensor.name}: expected at least one axis but got a single element")
     if old == new:
         return tensor.with_(dtype=dtype)
     if max(old, new) % min(old, new):
         raise TraceError(
-            f"{tensor.name} of {tensor.dtype} cannot be viewed as {dtype}: one width must divide the other"
+            f"view({dtype}) of {tensor.name}: expected a type whose width divides that of {tensor.dtype}, or is a "
+            f"multiple of it"
         )
     ratio = max(old, new) // min(old, new)
     *outer, last = tensor.shape
@@ -41,18 +42,24 @@ def reinterpret(builder: Builder, tensor: TensorValue, dtype: DType) -> TensorVa
     multiple = last if isinstance(last, int) else last.facts.multiple
     if multiple % ratio:
         raise TraceError(
-            f"the last axis of {tensor.name}, shape {shown(tensor.shape)}, is not a multiple of {ratio}: view({dtype})"
+            f"view({dtype}) of {tensor.name}: expected a last axis that is a multiple of {ratio} but got shape "
+            f"{shown(tensor.shape)}"
         )
     extent = last // ratio if isinstance(last, int) else arithmetic.binary(builder, "floordiv", last, ratio)
     return _packed(builder, tensor, dtype, (*outer, extent), ratio)
+
+
+def _need_neighbours(tensor: TensorValue, dtype: DType) -> None:
+    assert tensor.strides is not None
+    if tensor.strides[-1] != 1:
+        raise TraceError(f"view({dtype}) of {tensor.name}: expected a last axis of stride 1")
 
 
 def _scaled(builder: Builder, tensor: TensorValue, dtype: DType, shape: tuple[Index, ...], ratio: int) -> TensorValue:
     layout = tensor.layout.unpack(ratio) if tensor.layout is not None else None
     strides = None
     if tensor.strides is not None:
-        if tensor.strides[-1] != 1:
-            raise TraceError(f"the last axis of {tensor.name} has no unit stride: view({dtype})")
+        _need_neighbours(tensor, dtype)
         strides = (*(_times(builder, stride, ratio) for stride in tensor.strides[:-1]), 1)
     offset = _times(builder, tensor.offset, ratio)
     return tensor.with_(dtype=dtype, shape=shape, layout=layout, strides=strides, offset=offset)
@@ -62,8 +69,7 @@ def _packed(builder: Builder, tensor: TensorValue, dtype: DType, shape: tuple[In
     layout = tensor.layout.pack(ratio) if tensor.layout is not None else None
     strides = None
     if tensor.strides is not None:
-        if tensor.strides[-1] != 1:
-            raise TraceError(f"the last axis of {tensor.name} has no unit stride: view({dtype})")
+        _need_neighbours(tensor, dtype)
         strides = (*(_over(builder, stride, ratio, "a stride") for stride in tensor.strides[:-1]), 1)
     offset = _over(builder, tensor.offset, ratio, "the offset")
     return tensor.with_(dtype=dtype, shape=shape, layout=layout, strides=strides, offset=offset)
@@ -76,7 +82,7 @@ def _times(builder: Builder, value: Index, factor: int) -> Index:
 def _over(builder: Builder, value: Index, divisor: int, what: str) -> Index:
     multiple = value if isinstance(value, int) else offset_multiple(builder, value)
     if multiple % divisor:
-        raise TraceError(f"view: {what} is not known to be a multiple of {divisor} elements")
+        raise TraceError(f"view: expected {what} to be known to be a multiple of {divisor} elements")
     return value // divisor if isinstance(value, int) else arithmetic.binary(builder, "floordiv", value, divisor)
 
 
@@ -88,7 +94,9 @@ def reshape(builder: Builder, tensor: TensorValue, shape: Sequence[Value], layou
     sizes = _with_unknown(tensor, shape, count)
     if math.prod(sizes) != count:
         raise TraceError(
-            f"view{sizes} has {math.prod(sizes)} elements, but {tensor.name}, shape {shown(tensor.shape)}, has {count}"
+            f"view of {tensor.name}: expected a shape of {count} elements, as {shown(tensor.shape)} has, but got "
+            f"{sizes}, of "
+            f"{math.prod(sizes)}"
         )
     if tensor.layout is not None:
         return tensor.with_(shape=sizes)
@@ -100,7 +108,8 @@ def reshape(builder: Builder, tensor: TensorValue, shape: Sequence[Value], layou
 def _static_count(tensor: TensorValue) -> int:
     if not tensor.static_shape:
         raise TraceError(
-            f"view of {tensor.name}, shape {shown(tensor.shape)}: its sizes must be known while tracing; use rearrange"
+            f"view of {tensor.name}: expected sizes known while tracing but got shape {shown(tensor.shape)}: use "
+            f"rearrange"
         )
     return math.prod(int(extent) for extent in tensor.shape if not isinstance(extent, Scalar))
 
@@ -109,11 +118,15 @@ def _with_unknown(tensor: TensorValue, shape: Sequence[Value], count: int) -> tu
     sizes = [static_int(extent, "an extent of view") for extent in shape]
     unknown = [index for index, size in enumerate(sizes) if size == -1]
     if len(unknown) > 1 or any(size < -1 or (size == 0 and count) for size in sizes):
-        raise TraceError(f"view{tuple(sizes)}: extents must be positive, one of them may be -1")
+        raise TraceError(
+            f"view of {tensor.name}: expected positive extents, or one -1 among them, but got {tuple(sizes)}"
+        )
     if unknown:
         rest = -math.prod(sizes)
         if not rest or count % rest:
-            raise TraceError(f"view{tuple(sizes)}: {count} elements of {tensor.name} are not a multiple of {rest}")
+            raise TraceError(
+                f"view of {tensor.name}: expected extents that divide its {count} elements but got {tuple(sizes)}"
+            )
         sizes[unknown[0]] = count // rest
     return tuple(sizes)
 
@@ -122,7 +135,7 @@ def _regroup(tensor: TensorValue, sizes: tuple[int, ...]) -> list[Index]:
     """Strides of static axes split or fused into `sizes`."""
     assert tensor.strides is not None
     if not all(isinstance(stride, int) for stride in tensor.strides):
-        raise TraceError(f"view of {tensor.name}: its strides must be known while tracing; use rearrange to split axes")
+        raise TraceError(f"view of {tensor.name}: expected strides known while tracing: use rearrange to split axes")
     extents = tuple(int(e) for e in tensor.shape if not isinstance(e, Scalar))
     strides = tuple(int(s) for s in tensor.strides if not isinstance(s, Scalar))
     grouped, seps = TileLayout(S[extents:strides]).canonicalize().group(sizes)
@@ -130,35 +143,29 @@ def _regroup(tensor: TensorValue, sizes: tuple[int, ...]) -> list[Index]:
     for axis in range(len(sizes)):
         iters = [it for it in grouped.shard[seps[axis] : seps[axis + 1]] if it.extent > 1]
         if len(iters) > 1:
-            raise TraceError(f"view{sizes} of {tensor.name}: axis {axis} would need more than one stride")
+            raise TraceError(
+                f"view of {tensor.name}: expected axes of one stride each but got {sizes}, whose axis {axis} needs more"
+            )
         result.append(iters[0].stride if iters else 0)
     return result
 
 
 def _placed(tensor: TensorValue, shape: tuple[int, ...], layout: Any) -> TensorValue:
-    if layout == "default":
-        layout = TileLayout(S[shape])
-    if not isinstance(layout, TileLayout | ComposeLayout):
-        raise TraceError(f"view(layout=): expected a layout but got {layout!r}")
-    if layout.size() != math.prod(shape):
-        raise TraceError(
-            f"view{shape}: {layout!r} places {layout.size()} elements, but the shape has {math.prod(shape)}"
-        )
-    layout.check_well_formed()
+    layout = placing(layout, shape, "view")
     if tensor.layout is None or not tensor.layout.is_contiguous():
-        raise TraceError(
-            f"view(layout=) of {tensor.name}: it must be contiguous for a new layout to place its elements"
-        )
+        raise TraceError(f"view of {tensor.name}: expected a contiguous tensor, for a new layout to place its elements")
     room, what = _room(tensor)
     start = static_int(tensor.offset, "the offset of a view") + tile_of(tensor.layout).offset.get(m, 0)
     if isinstance(layout, ComposeLayout) and start % layout.period:
         raise TraceError(
-            f"view(layout={layout!r}) of {tensor.name}: it starts at element {start}, within a period of the swizzle "
-            f"({layout.period} elements)"
+            f"view of {tensor.name}: expected a start at a multiple of the swizzle's period, {layout.period} "
+            f"elements, but "
+            f"got {start}"
         )
     if start + layout.span("m") > start + room:
         raise TraceError(
-            f"view(layout={layout!r}) of {tensor.name} reaches {what} {layout.span('m') - 1}, but there are {room}"
+            f"view of {tensor.name}: layout: expected one within its {room} {what}s but got {layout!r}, which spans "
+            f"{layout.span('m')}"
         )
     return tensor.with_(shape=shape, layout=layout, offset=start)
 
@@ -172,7 +179,7 @@ def _room(tensor: TensorValue) -> tuple[int, str]:
 def storage(tensor: TensorValue) -> TensorValue:
     """`t.storage`: the bytes under a shared or local tensor, as uint8."""
     if isinstance(tensor.base, GlobalBuffer):
-        raise TraceError(f"{tensor.name} is a parameter: only shared and local tensors have .storage")
+        raise TraceError(f"storage: expected a shared or local tensor, but {tensor.name} is a parameter")
     count = tensor.base.bytes if isinstance(tensor.base, SharedBuffer) else tensor.base.count * tensor.base.word.bytes
     return TensorValue(
         f"{tensor.name}.storage", dtypes.uint8, (count,), tensor.base, TileLayout(S[count]), align=tensor.align

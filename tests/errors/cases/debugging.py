@@ -77,7 +77,7 @@ TOPIC = Topic(
         ),
         Case(
             'print(f"{A}")',
-            "an f-string can hold numbers and static values, but got the tensor A",
+            "an f-string: expected numbers and static values but got the tensor A",
             'f"{A}"',
         ),
         Case(

@@ -1,0 +1,76 @@
+"""Bits, reductions, warp functions, atomics and mathematics: what their arguments must be."""
+
+from catalogue import Case, Topic
+
+TOPIC = Topic(
+    "The language",
+    "Functions of numbers",
+    (
+        Case("T.popc(1.5)", "T.popc: expected an integer of 32 or 64 bits but got float 1.5", "T.popc(1.5)"),
+        Case("T.popc(T.int8(n))",
+             "T.popc: expected an integer of 32 or 64 bits but got a scalar of type int8", "T.popc(T.int8(n))"),
+        Case("T.funnel_shift_left(n, 1.5, 1)",
+             "T.funnel_shift_left: expected high to be an integer of 32 bits but got float 1.5",
+             "T.funnel_shift_left(n, 1.5, 1)"),
+        Case("T.funnel_shift_left(n, 2**40, 1)",
+             "T.funnel_shift_left: expected high to fit 32 bits but got 1099511627776",
+             "T.funnel_shift_left(n, 2**40, 1)"),
+        Case("T.funnel_shift_left(n, n, 1, clamp=2)",
+             "T.funnel_shift_left: expected clamp to be True or False but got int 2",
+             "T.funnel_shift_left(n, n, 1, clamp=2)"),
+        Case("T.lop3(n, n, n, 256)", "T.lop3: expected table to be 0 to 255 but got 256", "T.lop3(n, n, n, 256)"),
+        Case("T.exp(A)", "T.exp: expected a float but got the tensor A", "T.exp(A)"),
+        Case("T.exp(10**400)",
+             "T.exp: expected a number in float64's range but got an int beyond it", "T.exp(10**400)"),
+        Case("T.exp(n)", "T.exp: expected a float but got a scalar of type int32", "T.exp(n)"),
+        Case("T.approx.exp2(n)",
+             "T.approx.exp2: expected float16, bfloat16 or float32 but got a scalar of type int32", "T.approx.exp2(n)"),
+        Case("T.atomic_add(T.alloc_local((4,)), 0, 1.0)",
+             "T.atomic_add: expected a tensor in global or shared memory but got local, which is in registers",
+             "T.atomic_add(T.alloc_local((4,)), 0, 1.0)"),
+        Case("T.atomic_add(3, 0, 1.0)",
+             "T.atomic_add: expected a tensor in global or shared memory but got int 3", "T.atomic_add(3, 0, 1.0)"),
+        Case('T.atomic_add(T.alloc_shared((4,), "int8"), 0, 1)',
+             "T.atomic_add: expected a tensor of int32, uint32, int64, uint64, float16, bfloat16, float32, float64, "
+             "float16x2 or bfloat16x2, but shared holds int8", 'T.atomic_add(T.alloc_shared((4,), "int8"), 0, 1)'),
+        Case('T.atomic_add(A, (0, 0), 1.0, scope="block")',
+             "T.atomic_add: expected scope to be \"cta\", \"gpu\" or \"sys\" but got str 'block'",
+             'T.atomic_add(A, (0, 0), 1.0, scope="block")'),
+        Case("T.atomic_add(A, (0, 0), A)",
+             "T.atomic_add: expected a number but got the tensor A", "T.atomic_add(A, (0, 0), A)"),
+        Case("T.atomic_add(A, 0, 1.0)",
+             "A: expected 2 indices, one for each axis of shape (8, 8), but got 1", "T.atomic_add(A, 0, 1.0)"),
+        Case("T.cuda.shuffle(A, 1)", "T.cuda.shuffle: expected a number but got the tensor A", "T.cuda.shuffle(A, 1)"),
+        Case("T.cuda.shuffle(n, 1.5)",
+             "T.cuda.shuffle: expected lane to be an integer but got float 1.5", "T.cuda.shuffle(n, 1.5)"),
+        Case("T.cuda.shuffle(n, A[0, 0])",
+             "T.cuda.shuffle: expected lane to be an integer but got a scalar of type float32",
+             "T.cuda.shuffle(n, A[0, 0])"),
+        Case("T.cuda.shuffle(n, 40)",
+             "T.cuda.shuffle: expected lane to be 0 to 31 but got 40", "T.cuda.shuffle(n, 40)"),
+        Case("T.cuda.shuffle(n, 1, width=3)",
+             "T.cuda.shuffle: expected width to be 2, 4, 8, 16 or 32 but got 3", "T.cuda.shuffle(n, 1, width=3)"),
+        Case("T.cuda.warp_sum(T.int8(n))",
+             "T.cuda.warp_sum: expected a float, or an integer of 32 or 64 bits, but got a scalar of type int8: "
+             "convert it first", "T.cuda.warp_sum(T.int8(n))"),
+        Case("T.cuda.cta_sum(n, 3)",
+             "T.cuda.cta_sum: expected scratch to be a shared tensor but got int 3", "T.cuda.cta_sum(n, 3)"),
+        Case("T.cuda.cta_sum(n, T.alloc_shared((4,)))",
+             "T.cuda.cta_sum: expected scratch to hold int32, as x, but shared holds float32",
+             "T.cuda.cta_sum(n, T.alloc_shared((4,)))"),
+        Case("T.cuda.cta_sum(n, T.alloc_shared((0,)))",
+             "T.alloc_shared: expected positive extents but got (0,)", "T.alloc_shared((0,))"),
+        Case('T.cuda.cta_sum(n, T.alloc_shared((1, 1), "int32"))',
+             "T.cuda.cta_sum: expected scratch to have one axis of at least 1 elements, one a warp, but shared has "
+             "shape (1, 1)", 'T.cuda.cta_sum(n, T.alloc_shared((1, 1), "int32"))'),
+        Case("T.cuda.warp_scan(n, exclusive=1)",
+             "T.cuda.warp_scan: expected exclusive to be True or False but got int 1",
+             "T.cuda.warp_scan(n, exclusive=1)"),
+        Case("""
+            if lane > 3:
+                T.cuda.shuffle(n, 1)
+            """,
+             "shfl.sync.idx.b32 must be executed by a whole warp together, but it stands under control flow that is "
+             "different from lane to lane: not all of its threads get there", "T.cuda.shuffle(n, 1)"),
+    ),
+)  # fmt: skip

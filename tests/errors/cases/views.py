@@ -1,0 +1,110 @@
+"""Views: the same bytes under other types, shapes and layouts."""
+
+from catalogue import Case, Topic
+
+UNKNOWN = """\
+M, N = T.dynamic("M"), T.dynamic("N")
+
+@warpjit
+def kernel(A: T.Tensor((M, N), "float32"), B: T.Tensor((8, 8), "float16"), n: T.int32):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    x = T.alloc_shared((4, 6))
+    ...
+
+kernel(torch.zeros(16, 16)[:, ::2], torch.zeros(8, 8, dtype=torch.float16).T, 5)
+"""
+"""A has sizes and strides of which nothing is known, B is transposed."""
+
+TOPIC = Topic(
+    "The language",
+    "Views",
+    (
+        Case("x.view()", "view: expected a dtype, or a shape", "x.view()"),
+        Case('x.view("int32", 24)',
+             "view: expected a dtype alone, or a shape with or without a layout, but got both: call it twice",
+             'x.view("int32", 24)'),
+        Case('x.sub[0, 0].view("int16")',
+             "view(int16) of x: expected at least one axis but got a single element", 'x.sub[0, 0].view("int16")'),
+        Case('A.view("float16")', "view(float16) of A: expected a last axis of stride 1", 'A.view("float16")'),
+        Case('x[:, 0:3].view("float64")',
+             "view(float64) of x: expected a last axis that is a multiple of 2 but got shape (4, 3)",
+             'x[:, 0:3].view("float64")'),
+        Case('x.storage.view(4, 24).permute(1, 0).view("float32")',
+             "TileLayout(S[(24, 4) : (1, 24)]): pack: expected each 4 successive elements to be neighbours on m",
+             'x.storage.view(4, 24).permute(1, 0).view("float32")'),
+        Case('B.view("float32")', "view(float32) of B: expected a last axis of stride 1", 'B.view("float32")'),
+        Case('B.permute(1, 0)[:, n : n + 2].view("float32")',
+             "view: expected the offset to be known to be a multiple of 2 elements",
+             'B.permute(1, 0)[:, n : n + 2].view("float32")'),
+        Case('B.permute(1, 0)[:, 1:3].view("float32")',
+             "view: expected the offset to be known to be a multiple of 2 elements",
+             'B.permute(1, 0)[:, 1:3].view("float32")'),
+        Case("x.view(5, 5)",
+             "view of x: expected a shape of 24 elements, as (4, 6) has, but got (5, 5), of 25", "x.view(5, 5)"),
+        Case("x.view(-1, -1)",
+             "view of x: expected positive extents, or one -1 among them, but got (-1, -1)", "x.view(-1, -1)"),
+        Case("x.view(-1, 5)",
+             "view of x: expected extents that divide its 24 elements but got (-1, 5)", "x.view(-1, 5)"),
+        Case("x.view(0, 4)",
+             "view of x: expected positive extents, or one -1 among them, but got (0, 4)", "x.view(0, 4)"),
+        Case("A.view(16, 8)",
+             "view of A: expected sizes known while tracing but got shape (M, N): use rearrange", "A.view(16, 8)"),
+        Case("A.permute(1, 0)[0:8, 0:8].view(64)",
+             "view of A: expected strides known while tracing: use rearrange to split axes",
+             "A.permute(1, 0)[0:8, 0:8].view(64)"),
+        Case("B.view(64)",
+             "view of B: expected strides known while tracing: use rearrange to split axes", "B.view(64)"),
+        Case("x.view(24, layout=3)",
+             'view: layout: expected "default" or a layout but got int 3', "x.view(24, layout=3)"),
+        Case("x.view(24, layout=TileLayout(S[20]))",
+             "view: layout: expected one of the 24 elements of shape (24,) but got TileLayout(S[20 : 1]), of 20",
+             "x.view(24, layout=TileLayout(S[20]))"),
+        Case('x.permute(1, 0).view(24, layout="default")',
+             "view of x: expected a contiguous tensor, for a new layout to place its elements",
+             'x.permute(1, 0).view(24, layout="default")'),
+        Case("x.view(24, layout=TileLayout(S[24:2]))",
+             "view of x: layout: expected one within its 24 elements but got TileLayout(S[24 : 2]), which spans 47",
+             "x.view(24, layout=TileLayout(S[24:2]))"),
+        Case("x.view(24)[8:24].view(16, layout=ComposeLayout(0, 2, 2, TileLayout(S[16])))",
+             "view of x: expected a start at a multiple of the swizzle's period, 16 elements, but got 8",
+             "x.view(24)[8:24].view(16, layout=ComposeLayout(0, 2, 2, TileLayout(S[16])))"),
+        Case("A.storage", "storage: expected a shared or local tensor, but A is a parameter", "A.storage"),
+        Case("x.permute(0, 0)",
+             "permute: expected each axis of x, shape (4, 6), once but got (0, 0)", "x.permute(0, 0)"),
+        Case("x.permute(0)", "permute: expected each axis of x, shape (4, 6), once but got (0,)", "x.permute(0)"),
+        Case("x.rearrange(3)", 'rearrange: expected a pattern like "a (b c) -> b a c" but got 3', "x.rearrange(3)"),
+        Case('x.rearrange("a b")',
+             "rearrange: expected a pattern like \"a (b c) -> b a c\" but got 'a b'", 'x.rearrange("a b")'),
+        Case('x.rearrange("a b -> b c")',
+             "rearrange 'a b -> b c': expected a, c on both sides", 'x.rearrange("a b -> b c")'),
+        Case('x.rearrange("a a -> a a")',
+             "rearrange 'a a -> a a': expected 'a' once on each side but got it twice", 'x.rearrange("a a -> a a")'),
+        Case('x.rearrange("a 6 -> 6 a")',
+             "rearrange 'a 6 -> 6 a': expected a name but got 6: give the axis a name, and name=6",
+             'x.rearrange("a 6 -> 6 a")'),
+        Case('x.rearrange("a b) -> a b")',
+             "rearrange 'a b) -> a b': expected names and balanced brackets but got ')'", 'x.rearrange("a b) -> a b")'),
+        Case('x.rearrange("a (b -> a b")',
+             "rearrange 'a (b -> a b': expected a ')' for each '('", 'x.rearrange("a (b -> a b")'),
+        Case('x.rearrange("a + b -> a b")',
+             "rearrange 'a + b -> a b': expected names and balanced brackets but got '+'",
+             'x.rearrange("a + b -> a b")'),
+        Case('x.rearrange("a b c -> a b c")',
+             "rearrange 'a b c -> a b c': expected 2 axes on the left, as x has, but got 3",
+             'x.rearrange("a b c -> a b c")'),
+        Case('x.rearrange("(a b) c -> a b c")',
+             "rearrange '(a b) c -> a b c': expected the size of a or b", 'x.rearrange("(a b) c -> a b c")'),
+        Case('x.rearrange("(a b) c -> a b c", a=3)',
+             "rearrange '(a b) c -> a b c': axis 0 of x, shape (4, 6), does not split into (a b) with a=3",
+             'x.rearrange("(a b) c -> a b c", a=3)'),
+        Case('x.rearrange("a b -> b a", c=3)',
+             "rearrange 'a b -> b a': expected sizes of its names but got one of 'c'",
+             'x.rearrange("a b -> b a", c=3)'),
+        Case('B.rearrange("a b -> (a b)")',
+             "rearrange of B: expected (a b) to be evenly strided, to be one axis", 'B.rearrange("a b -> (a b)")'),
+        Case('x.rearrange("(a b) c -> a b c", a=n)',
+             "the size of 'a' must be known while tracing, but it is computed on the device (the same for the whole "
+             "grid)", 'x.rearrange("(a b) c -> a b c", a=n)'),
+    ),
+    frame=UNKNOWN,
+)  # fmt: skip
