@@ -93,11 +93,11 @@ def test_sizes_and_types(device: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.gpu
-def test_many_sizes() -> None:
-    for n in (*range(1, 70), 127, 128, 129, 255, 257, 513, 1023, 1025, 4095, 8193, 32_768, 32_769, 100_001):
-        for dtype in TYPES:
-            x = torch.randn((37, n), device="cuda").to(dtype)
-            each(x, *torch.randn((2, n), device="cuda"))
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_longer_rows(dtype: torch.dtype) -> None:
+    for n in (2, 33, 70, 257, 1026, 8193, 32_769, 100_001):
+        x = torch.randn((37, n), device="cuda").to(dtype)
+        each(x, *torch.randn((2, n), device="cuda"))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
