@@ -175,6 +175,13 @@ def fold(case, X, row, first, held, initial, step):
     return total
 
 
+def replace(case, held, f):
+    """f(x) in place of each element x that is held."""
+    for piece in held:
+        for j in T.unroll(case.items):
+            piece[j] = f(piece[j])
+
+
 def store(case, X, Y, row, first, held, result):
     """Y's row, from `result(x, i)` of X's elements x."""
     if case.pieces:

@@ -57,13 +57,19 @@ def kernel(case: rows.Case) -> Kernel:
 
         peak = rows.fold(case, X, row, first, held, -math.inf, T.max)
         peak = rows.reduce(case, peak, scratch, T.cuda.warp_max, T.cuda.cta_max)
-        total = rows.fold(case, X, row, first, held, 0.0, lambda total, x: total + exp2((x - peak) * LOG2E))
-        total = rows.reduce(case, total, scratch, T.cuda.warp_sum, T.cuda.cta_sum)
-        inverse = 1.0 / total
+
+        def power(x):
+            return exp2((x - peak) * LOG2E)
+
+        # What is held becomes its powers; what is read again, again.
+        rows.replace(case, held, power)
+        once = (lambda x: x) if held else power
+        total = rows.fold(case, X, row, first, held, 0.0, lambda total, x: total + once(x))
+        inverse = 1.0 / rows.reduce(case, total, scratch, T.cuda.warp_sum, T.cuda.cta_sum)
 
         def result(piece, i):
             for j in T.unroll(case.items):
-                piece[j] = exp2((piece[j] - peak) * LOG2E) * inverse
+                piece[j] = once(piece[j]) * inverse
             return piece
 
         rows.store(case, X, Y, row, first, held, result)
