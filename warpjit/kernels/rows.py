@@ -139,16 +139,18 @@ def start(case, X):
 
 
 def load(case, X, row, i):
-    """The piece of a row that begins at i, in the type of computation; undefined where it does not exist."""
-    piece = T.load(X[row, i : i + case.items], where=row < X.shape[0] and i < X.shape[1])
-    return piece.cast(compute_type(X.dtype))
+    """The piece of a row that begins at i; undefined where it does not exist."""
+    return T.load(X[row, i : i + case.items], where=row < X.shape[0] and i < X.shape[1])
 
 
 def hold(case, X, row, first):
-    """This thread's pieces of a row; none where rows are too long."""
-    held = ()
+    """This thread's pieces of a row in the type of computation; none where rows are too long."""
+    loaded = ()
     for c in T.unroll(case.pieces):
-        held = (*held, load(case, X, row, first + c * case.span))
+        loaded = (*loaded, load(case, X, row, first + c * case.span))
+    held = ()
+    for piece in loaded:
+        held = (*held, piece.cast(compute_type(X.dtype)))
     return held
 
 
@@ -169,7 +171,7 @@ def fold(case, X, row, first, held, initial, step):
                     total = step(total, piece[j])
     else:
         for i in range(first, X.shape[1], case.span):
-            piece = load(case, X, row, i)
+            piece = load(case, X, row, i).cast(total.dtype)
             for j in T.unroll(case.items):
                 total = step(total, piece[j])
     return total
@@ -183,17 +185,22 @@ def replace(case, held, f):
 
 
 def store(case, X, Y, row, first, held, result):
-    """Y's row, from `result(x, i)` of X's elements x."""
-    if case.pieces:
+    """Y's row, from `result(piece, i)` of X's pieces; of those that are held, all are computed before one is stored."""
+    if held:
+        results = ()
         for c, piece in enumerate(held):
-            store_piece(case, Y, row, first + c * case.span, piece, result)
+            results = (*results, result(piece, first + c * case.span).cast(Y.dtype))
+        for c, piece in enumerate(results):
+            store_piece(case, Y, row, first + c * case.span, piece)
     else:
         for i in range(first, X.shape[1], case.span):
-            store_piece(case, Y, row, i, load(case, X, row, i), result)
+            piece = load(case, X, row, i).cast(compute_type(X.dtype))
+            store_piece(case, Y, row, i, result(piece, i).cast(Y.dtype))
 
 
-def store_piece(case, Y, row, i, piece, result):
-    T.store(Y[row, i : i + case.items], result(piece, i).cast(Y.dtype), where=row < Y.shape[0] and i < Y.shape[1])
+def store_piece(case, Y, row, i, piece):
+    """A piece of Y, where it exists."""
+    T.store(Y[row, i : i + case.items], piece, where=row < Y.shape[0] and i < Y.shape[1])
 
 
 def reduce(case, x, scratch, over_warp, over_cta):
