@@ -174,6 +174,7 @@ def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None
         "gemm",
         "isa",
         "launch",
+        "norms",
         "start",
         "trace",
     ]

@@ -145,10 +145,10 @@ def load(case, X, row, i):
 
 def hold(case, X, row, first):
     """This thread's pieces of a row in the type of computation; none where rows are too long."""
-    loaded = ()
+    loaded: tuple[Any, ...] = ()
     for c in T.unroll(case.pieces):
         loaded = (*loaded, load(case, X, row, first + c * case.span))
-    held = ()
+    held: tuple[Any, ...] = ()
     for piece in loaded:
         held = (*held, piece.cast(compute_type(X.dtype)))
     return held
@@ -165,7 +165,8 @@ def fold(case, X, row, first, held, initial, step):
     """`step(total, x)` over this thread's elements of a row, beginning with `initial`."""
     total = compute_type(X.dtype)(initial)
     if case.pieces:
-        for c, piece in enumerate(held):
+        # The last piece first: the compiler does not delay its load until others are used.
+        for c, piece in reversed(tuple(enumerate(held))):
             if first + c * case.span < X.shape[1]:
                 for j in T.unroll(case.items):
                     total = step(total, piece[j])
@@ -187,7 +188,7 @@ def replace(case, held, f):
 def store(case, X, Y, row, first, held, result):
     """Y's row, from `result(piece, i)` of X's pieces; of those that are held, all are computed before one is stored."""
     if held:
-        results = ()
+        results: tuple[Any, ...] = ()
         for c, piece in enumerate(held):
             results = (*results, result(piece, first + c * case.span).cast(Y.dtype))
         for c, piece in enumerate(results):
