@@ -23,8 +23,10 @@ HARMLESS = (
     "loop is not reachable",
     "statement is unreachable",
     "division by zero",
+    "is used before its value is set",
 )
-"""Warnings about what a random program does not use; a float may be divided by a constant 0."""
+"""Warnings about what a random program does not use. A float may be divided by a constant 0. The first of several
+elements in a word is put beside what the word holds by then, which is nothing."""
 
 
 def emitted(case: Case, target: Target) -> tuple[str, str]:
