@@ -191,7 +191,7 @@ def test_what_is_no_number_cannot_be_carried():
             t = y  #: other
         pair = (1, 2)  #: tuple
         if n > 1:  #: branch
-            pair = (3, n)  #: changed
+            pair = (3, n, n)  #: changed
         out[0] = pair[0]
         for _ in range(n):  #: second
             name = "a"  #: string
@@ -207,8 +207,8 @@ def test_what_is_no_number_cannot_be_carried():
         ),
         (
             "branch",
-            "pair would be carried by the control flow, but a tuple cannot be: only numbers can",
-            [("changed", "pair is a tuple from here"), ("tuple", "and a tuple from here")],
+            "pair would change from a tuple of 3 to a tuple of 2",
+            [("changed", "a tuple of 3 from here"), ("tuple", "a tuple of 2 from here")],
         ),
         (
             "second",

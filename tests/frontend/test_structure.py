@@ -211,6 +211,6 @@ def test_structure_that_is_refused():
     assert got["key"] == "a key of a dictionary must be known while tracing, not a scalar of type int32"
     assert got["keys"] == got["key"]
     assert got["equal"] == "'eq' of what holds device values: compare its items, one by one"
-    assert got["tensor"] == "'in' of a tensor: comparisons work on elements, read them with an index"
+    assert got["tensor"] == "in: expected a number but got the tensor x: read an element with an index"
     assert got["name"] == "the name no_such is not defined"
     assert not any("Traceback" in message or "Scalar(" in message for message in got.values()), got

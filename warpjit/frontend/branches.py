@@ -9,28 +9,39 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic, merge, planned
 from warpjit.frontend.builder import Builder
-from warpjit.frontend.merge import Bound
-from warpjit.frontend.tracer import STATEMENTS, Tracer
+from warpjit.frontend.merge import RESULT, Bound
+from warpjit.frontend.objects import Picture
+from warpjit.frontend.structure import alike, mapped, parts, rebuilt
+from warpjit.frontend.tracer import STATEMENTS, Reject, Tracer
 from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Assign, Declare, If, Local, Node, Op
+from warpjit.ir.nodes import Assign, Declare, If, Local, Op
 
 Arm = Callable[[], None]
 
 
+@dataclass(frozen=True)
+class Join:
+    """A number that two arms give different values: the local that carries it, and what each arm assigns."""
+
+    local: Local
+    values: tuple[Scalar, Scalar]
+
+
 class Path:
-    """One arm after it was traced: its statements, its names, and whether it ended early."""
+    """One arm after it was traced: its statements, its names, what objects hold, and whether it ended early."""
 
     def __init__(self, tracer: Tracer, condition: Scalar, truth: bool, body: Arm, live: Sequence[str]):
         builder = tracer.builder
         scope = tracer.scope
         saved_names, saved_bound, control = dict(scope.names), dict(scope.bound), builder.control
+        before = tracer.objects.picture()
         builder.open(condition.refines[0 if truth else 1])
         builder.control = max(control, condition.uniformity)
         body()
@@ -42,6 +53,8 @@ class Path:
                 self.names[name] = tracer.fresh(value)
         self.block = builder.blocks.pop()
         scope.names, scope.bound = saved_names, saved_bound
+        self.objects = [Picture(each.made, each.made.fields, dict(each.made.bound)) for each in before]
+        tracer.objects.restore(before)
         tracer.terminated, builder.control = False, control
 
     def at(self, name: str, place: Loc) -> Bound:
@@ -57,19 +70,19 @@ def branch(tracer: Tracer, condition: Scalar, then: Arm, orelse: Arm, live: Sequ
     if len(open_paths) < 2:
         _one_way(tracer, If(atom, (), (), condition.uniformity, loc=loc), condition, paths)
         return
-    carried: list[tuple[str, Local]] = []
+    meeting = Meeting(tracer, loc, condition.uniformity)
     for name in live:
-        local = _meet(tracer, name, paths, loc, condition.uniformity)
-        if local is not None:
-            carried.append((name, local))
+        meeting.name(name, paths)
+    meeting.objects(paths)
     builder.loc = loc
-    for _, local in carried:
-        builder.emit(Declare(local, loc=loc))
-    arms = [_finish(tracer, path, carried) for path in paths]
+    for join in meeting.joins:
+        builder.emit(Declare(join.local, loc=loc))
+    arms = []
+    for arm, path in enumerate(paths):
+        builder.blocks.append(path.block)
+        merge.assign_all(tracer, [(join.local, join.values[arm]) for join in meeting.joins])
+        arms.append(builder.close())
     builder.emit(If(atom, arms[0], arms[1], condition.uniformity, loc=loc))
-    for name, local in carried:
-        tracer.scope.names[name] = builder.scalar_of(local)
-        tracer.scope.bound[name] = loc
     builder.control = max(builder.control, tracer.returned)
 
 
@@ -86,42 +99,72 @@ def _one_way(tracer: Tracer, node: If, condition: Scalar, paths: list[Path]) -> 
                 builder.emit(statement)
             builder.adopt(path.block)
             tracer.scope.names, tracer.scope.bound = path.names, path.bound
+            tracer.objects.restore(path.objects)
             tracer.terminated = False
 
 
-def _meet(tracer: Tracer, name: str, paths: list[Path], loc: Loc, uniformity: Uniformity) -> Local | None:
-    """Give `name` its value after the branch; the local that carries it, where paths differ."""
-    values = [path.at(name, loc) for path in paths]
-    scope = tracer.scope
-    if merge.poisoned(values):
-        scope.names[name] = POISON
-        return None
-    if merge.same(*(forgetful(bound.value) for bound in values)):
-        scope.names[name], scope.bound[name] = forgetful(values[0].value), values[0].loc
-        return None
-    if merge.unbound(values):
-        scope.names[name] = Unbound(name, loc)
-        return None
-    dtype = merge.meeting_type(tracer, name, values, loc)
-    scalars = [merge.lift(tracer, bound.value, dtype) for bound in values]
-    facts = scalars[0].facts.join(scalars[1].facts).at(uniformity)
-    return tracer.builder.local(name, dtype, facts, scalars[0].loops | scalars[1].loops)
+@dataclass
+class Meeting:
+    """Where two arms come together: gives names and attributes their values after the branch."""
+
+    tracer: Tracer
+    loc: Loc
+    uniformity: Uniformity
+    joins: list[Join] = field(default_factory=list)
+
+    def name(self, name: str, paths: Sequence[Path]) -> None:
+        scope, (first, second) = self.tracer.scope, [path.at(name, self.loc) for path in paths]
+        if name == RESULT and isinstance(first.value, Unbound) != isinstance(second.value, Unbound):
+            # It is read only where it is known to have a value: on the other path anything will do.
+            first, second = (
+                merge.or_zero(self.tracer, bound, other) for bound, other in ((first, second), (second, first))
+            )
+        same = merge.same(forgetful(first.value), forgetful(second.value))
+        scope.names[name] = self.value(name, first, second)
+        scope.bound[name] = first.loc if same else self.loc
+
+    def objects(self, paths: Sequence[Path]) -> None:
+        """The attributes of the objects that were there before the branch."""
+        for first, second in zip(paths[0].objects, paths[1].objects, strict=True):
+            for name in {**first.fields, **second.fields}:
+                values = [
+                    Bound(arm.fields.get(name, Unbound(name, self.loc)), arm.bound.get(name, self.loc))
+                    for arm in (first, second)
+                ]
+                if merge.unbound(values):
+                    raise Reject(first.made.late(name, values[0].loc if name in first.fields else values[1].loc))
+                first.made.set(name, self.value(first.made.label(name), *values))
+                if values[0].loc != values[1].loc:
+                    first.made.bound[name] = self.loc
+
+    def value(self, key: str, first: Bound, second: Bound) -> Value:
+        """The value after the branch of what the arms left as `first` and `second`."""
+        if merge.poisoned((first, second)):
+            return POISON
+        if merge.same(forgetful(first.value), forgetful(second.value)):
+            return forgetful(first.value)
+        if merge.unbound((first, second)):
+            return Unbound(key, self.loc)
+        if alike(first.value, second.value):
+            inside = zip(parts(first.value) or (), parts(second.value) or (), strict=True)
+            new = [self.value(key + end, Bound(a, first.loc), Bound(b, second.loc)) for (end, a), (_, b) in inside]
+            return rebuilt(first.value, new)
+        return self._number(key, first, second)
+
+    def _number(self, key: str, first: Bound, second: Bound) -> Scalar:
+        builder = self.tracer.builder
+        dtype = merge.meeting_type(self.tracer, key, (first, second), self.loc)
+        a, b = (merge.lift(self.tracer, bound.value, dtype) for bound in (first, second))
+        local = builder.local(merge.hint(key), dtype, a.facts.join(b.facts).at(self.uniformity), a.loops | b.loops)
+        self.joins.append(Join(local, (a, b)))
+        return builder.scalar_of(local)
 
 
 def forgetful(value: Value) -> Value:
-    """A scalar that is in a local, without what only one path knows of it."""
-    if isinstance(value, Scalar) and isinstance(value.atom, Local):
+    """A value without what only one path knows of its scalars."""
+    if isinstance(value, Scalar) and (isinstance(value.atom, Local) or value.atom is None):
         return replace(value, facts=fact.of_type(value.dtype, value.uniformity), refines=((), ()))
-    return value
-
-
-def _finish(tracer: Tracer, path: Path, carried: list[tuple[str, Local]]) -> tuple[Node, ...]:
-    """The arm's statements, with the carried names assigned where it ends."""
-    builder = tracer.builder
-    builder.blocks.append(path.block)
-    pairs = [(local, merge.lift(tracer, path.names[name], local.dtype)) for name, local in carried]
-    merge.assign_all(tracer, pairs)
-    return builder.close()
+    return value if parts(value) is None else mapped("", value, lambda key, part: forgetful(part))
 
 
 def if_statement(tracer: Tracer, node: ast.If) -> None:
@@ -160,12 +203,23 @@ class Side:
         builder.open(refined)
         builder.control = max(control, uniformity)
         self.refined = bool(refined)
+        before = tracer.objects.picture()
         self.value = run()
+        self._check_objects(before)
         self.block = builder.blocks.pop()
         builder.control = control
         for name, value in scope.names.items():
             if names.get(name, POISON) is not value:  # a walrus that may not have been reached
                 scope.names[name] = Unbound(name, builder.loc)
+
+    @staticmethod
+    def _check_objects(before: Sequence[Picture]) -> None:
+        for picture in before:
+            for name in picture.changes():
+                raise TraceError(
+                    f"{picture.made.label(name)} is assigned in a part of an expression that may not be evaluated: "
+                    "write an if statement"
+                )
 
     def pure(self, builder: Builder) -> bool:
         """Whether it may run where its test does not hold: no effect, no load, no division by what may be zero."""

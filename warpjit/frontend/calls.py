@@ -25,7 +25,7 @@ from warpjit.frontend.methods import METHODS
 from warpjit.frontend.scope import Scope, helper_source
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.tracer import Poisoned, Tracer
-from warpjit.frontend.values import Method, Scalar, Value, is_kernel_value, is_number
+from warpjit.frontend.values import Method, Scalar, Value, is_kernel_value, is_number, of_user
 from warpjit.ir import dtypes
 from warpjit.isa.row import Row
 
@@ -50,9 +50,12 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         builtin = BUILTINS.get(function)
     except TypeError:
         builtin = None
-    if builtin is not None and _for_device([*args, *kwargs.values()]):
+    if builtin is not None and for_device([*args, *kwargs.values()]):
         return _builtin(tracer, function.__name__, builtin, args, kwargs)
-    if isinstance(function, types.FunctionType) and (_for_device([*args, *kwargs.values()]) or reaches(function)):
+    for applies, handler in CALLABLE_OBJECTS:
+        if applies(function):
+            return handler(tracer, function, args, kwargs)
+    if isinstance(function, types.FunctionType) and (for_device([*args, *kwargs.values()]) or reaches(function)):
         return inline(tracer, function, args, kwargs)
     if is_kernel_value(args) or is_kernel_value(kwargs):
         name = getattr(function, "__qualname__", repr(function))
@@ -63,7 +66,11 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
     return python(function, *args, **kwargs)
 
 
-def _for_device(args: list[Value]) -> bool:
+CALLABLE_OBJECTS: list[tuple[Callable[[Value], bool], Callable[..., Value]]] = []
+"""Which classes and objects of the user's can be called, and how: filled by `classes`."""
+
+
+def for_device(args: list[Value]) -> bool:
     """Whether one of the arguments has a meaning in a kernel only."""
     return is_kernel_value(args) or any(
         isinstance(value, Closure | Intrinsic | Row) or (isinstance(value, types.FunctionType) and reaches(value))
@@ -181,6 +188,9 @@ def reaches(function: types.FunctionType, seen: set[types.CodeType] | None = Non
 def _of_language(value: Value, seen: set[types.CodeType]) -> bool:
     if isinstance(value, types.FunctionType):
         return reaches(value, seen)
+    if isinstance(value, type) and of_user(value):
+        inside = (getattr(each, "__func__", each) for each in vars(value).values())
+        return any(reaches(each, seen) for each in inside if isinstance(each, types.FunctionType))
     if isinstance(value, types.ModuleType):
         return value.__name__.startswith("warpjit.frontend.language")
     return isinstance(value, Intrinsic | ScalarType | Row) or is_kernel_value(value)

@@ -92,7 +92,11 @@ COMPARING = {list: ("index", "count"), tuple: ("index", "count")}
 def method(owner: Value, name: str) -> ContainerMethod | None:
     """The method of a container; None where `owner` is none, or has no such method."""
     kind = next((kind for kind in (list, dict, tuple) if isinstance(owner, kind)), None)
-    if kind is None or not any(name in table.get(kind, ()) for table in (CHANGING, READING, COMPARING)):
+    if (
+        kind is None
+        or name in getattr(owner, "_fields", ())
+        or not any(name in table.get(kind, ()) for table in (CHANGING, READING, COMPARING))
+    ):
         return None
     return ContainerMethod(owner, name)
 

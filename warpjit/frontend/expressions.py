@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from warpjit.errors import TraceError
-from warpjit.frontend import arithmetic, memory, pairs, slices
+from warpjit.frontend import arithmetic, classes, memory, pairs, slices
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.branches import choose, short_circuit
 from warpjit.frontend.builtin_functions import quantify
@@ -22,7 +22,7 @@ from warpjit.frontend.language.types import Dynamic
 from warpjit.frontend.methods import ATTRIBUTES, METHODS
 from warpjit.frontend.texts import formatted, joined
 from warpjit.frontend.tracer import CONDITIONS, EXPRESSIONS, Tracer
-from warpjit.frontend.values import Method, Pointer, Scalar, TensorValue, Text, Value, is_kernel_value
+from warpjit.frontend.values import Method, Pointer, Scalar, TensorValue, Text, Value, is_kernel_value, of_user
 
 BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -66,6 +66,8 @@ def binary(tracer: Tracer, kind: type[ast.operator], left: Value, right: Value) 
         for side in (left, right):
             if isinstance(side, TensorValue | Pointer):
                 raise _no_operand(name, side)
+            if is_kernel_value(side) and not isinstance(side, tuple | list):
+                raise TraceError(f"{name} of {arithmetic.describe(side)}: operations work on its attributes")
         return made(tracer, python(function, left, right))
     if name == "pow":
         return _power(tracer, left, right)
@@ -292,6 +294,9 @@ def subscript(tracer: Tracer, owner: Value, index: Value) -> Value:
         return memory.load(tracer.builder, owner, memory.indices(owner, items))
     if isinstance(owner, Scalar) and owner.dtype.is_pair:
         return pairs.half(tracer.builder, owner, index)
+    special = classes.method_of(owner, "__getitem__")
+    if special is not None:
+        return call(tracer, special, [index], {})
     if isinstance(index, Scalar):
         index = static_int(index, "the index of a tuple")
     if isinstance(owner, Scalar | Pointer):
@@ -325,7 +330,8 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
     if found is not None:
         return found
     try:
-        value = tracer.scope.attribute(owner, name)
+        user = of_user(type(owner)) and not isinstance(owner, type)
+        value = classes.attribute(tracer, owner, name) if user else tracer.scope.attribute(owner, name)
     except AttributeError as error:
         raise TraceError(f"AttributeError: {error}") from None
     return value

@@ -241,6 +241,13 @@ def continues(statements: Sequence[ast.stmt]) -> bool:
     return False
 
 
+def endless(loop: Loop) -> bool:
+    """Whether nothing comes after a loop, but for what follows a `return` in it."""
+    if isinstance(loop, ast.For) or _breaks(loop.body):
+        return False
+    return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+
+
 def returns(statements: Sequence[ast.stmt]) -> bool:
     """Whether one of `statements` leaves the function whose body they belong to."""
     return any(isinstance(each, ast.Return) or any(map(returns, _blocks(each))) for each in statements)

@@ -8,14 +8,17 @@ while tracing is expanded instead when a value that derives from its variable mu
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic
+from warpjit.frontend.branches import branch
 from warpjit.frontend.carried import leave, settle
-from warpjit.frontend.liveness import Liveness
+from warpjit.frontend.liveness import Liveness, returns
+from warpjit.frontend.merge import RESULT, RETURNED
 from warpjit.frontend.ranges import Counted, Range, count
 from warpjit.frontend.targets import assign
 from warpjit.frontend.tracer import STATEMENTS, ExpandedFrame, LoopFrame, Tracer
@@ -83,30 +86,48 @@ def _static_range(tracer: Tracer, node: ast.For, items: Range) -> None:
 
 
 def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
-    """One copy of the body for each item."""
-    frame = ExpandedFrame(tracer.scope, len(tracer.builder.blocks))
-    around = len(tracer.loop_frames)
+    """One copy of the body for each item. Once a helper may have returned in one, the next are under a condition."""
+    scope, around = tracer.scope, len(tracer.loop_frames)
+    depth = len(tracer.builder.blocks)
+    frame = ExpandedFrame(scope, depth, depth)
+    leaves = scope.inlined and returns([node]) and tracer.device_loop() is None
+    flow = scope.liveness
     tracer.loop_frames.append(frame)
     try:
         for item in items:
-            assign(tracer, node.target, item)
-            before = len(tracer.builder.block.nodes)
-            tracer.execute(node.body)
-            frame.nodes += len(tracer.builder.block.nodes) - before
-            if frame.nodes > MAX_EXPANDED:
-                raise TraceError(
-                    f"this loop was expanded to more than {MAX_EXPANDED:,} statements: make its range or its "
-                    "body smaller, "
-                    "or index registers with values that do not derive from its variable"
-                )
-            if tracer.terminated and frame.exit is None:
-                break  # a return, or a jump of a loop around this one
-            tracer.terminated = False
-            if frame.exit == "break":
-                break
-            frame.exit = None
+            returned = scope.names.get(RETURNED) if leaves else None
+            if isinstance(returned, Scalar):
+                names = sorted(flow.assigned([node]) & (flow.live_after(node) | flow.exposed(node)))
+                again = functools.partial(_copy, tracer, node, frame, item)
+                branch(tracer, returned, _nothing, again, [*names, RESULT, RETURNED])
+            else:
+                _copy(tracer, node, frame, item)
+            if tracer.terminated or frame.exit == "break":
+                break  # its own break; or a return, or a jump of a loop around this one
     finally:
         del tracer.loop_frames[around:]
+
+
+def _copy(tracer: Tracer, node: ast.For, frame: ExpandedFrame, item: Value) -> None:
+    """The body once; what ends only this copy is over then."""
+    frame.depth = len(tracer.builder.blocks)
+    assign(tracer, node.target, item)
+    before = len(tracer.builder.block.nodes)
+    tracer.execute(node.body)
+    frame.nodes += len(tracer.builder.block.nodes) - before
+    if frame.nodes > MAX_EXPANDED:
+        raise TraceError(
+            f"this loop was expanded to more than {MAX_EXPANDED:,} statements: make its range or its body smaller, or "
+            "index registers with values that do not derive from its variable"
+        )
+    if frame.exit is not None:
+        tracer.terminated = False
+    if frame.exit == "continue":
+        frame.exit = None
+
+
+def _nothing() -> None:
+    return
 
 
 def while_statement(tracer: Tracer, node: ast.While) -> None:
@@ -169,7 +190,8 @@ def _copies(tracer: Tracer, node: ast.For, counted: Counted, variable: Local, fr
         if copy and not whole:
             inside = arithmetic.compare(builder, "lt" if counted.step > 0 else "gt", item, counted.stop)
             _leave_where_false(tracer, inside, frame)
-        part = ExpandedFrame(tracer.scope, len(builder.blocks), loop=frame)
+        depth = len(builder.blocks)
+        part = ExpandedFrame(tracer.scope, depth, depth, frame)
         tracer.loop_frames.append(part)
         try:
             assign(tracer, node.target, (counted.users(builder, tracer.fresh(item)), copy))

@@ -7,10 +7,11 @@ import ast
 from warpjit.errors import TraceError
 from warpjit.frontend import memory
 from warpjit.frontend.calls import convert
+from warpjit.frontend.classes import assign_attribute, check_assignable
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.containers import ContainerMethod, call_method, set_item
 from warpjit.frontend.debugging import debugs, in_debug
-from warpjit.frontend.expressions import binary, subscript
+from warpjit.frontend.expressions import attribute, binary, subscript
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.targets import assign, element, no_target
 from warpjit.frontend.tracer import STATEMENTS, Tracer
@@ -37,6 +38,9 @@ def _aug_assign(tracer: Tracer, node: ast.AugAssign) -> None:
             return
         assign(tracer, node.target, binary(tracer, kind, old, value))
         return
+    if isinstance(node.target, ast.Attribute):
+        _aug_attribute(tracer, node, node.target)
+        return
     if not isinstance(node.target, ast.Subscript):
         raise no_target()
     holder = tracer.evaluate(node.target.value)
@@ -51,6 +55,18 @@ def _aug_assign(tracer: Tracer, node: ast.AugAssign) -> None:
     value = tracer.evaluate(node.value)
     tracer.builder.loc = tracer.scope.loc(node)
     memory.store(tracer.builder, owner, place, binary(tracer, kind, old, value))
+
+
+def _aug_attribute(tracer: Tracer, node: ast.AugAssign, target: ast.Attribute) -> None:
+    owner = tracer.evaluate(target.value)
+    check_assignable(tracer, owner, target.attr)
+    old = attribute(tracer, owner, target.attr)
+    if isinstance(old, list) and isinstance(node.op, ast.Add):
+        call_method(tracer, ContainerMethod(old, "extend"), [tracer.evaluate(node.value)], {})
+        return
+    value = tracer.evaluate(node.value)
+    tracer.builder.loc = tracer.scope.loc(node)
+    assign_attribute(tracer, owner, target.attr, binary(tracer, type(node.op), old, value))
 
 
 def _ann_assign(tracer: Tracer, node: ast.AnnAssign) -> None:

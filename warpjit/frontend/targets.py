@@ -1,4 +1,5 @@
-"""Assignment targets: names, tuples of targets, elements of tensors, items of lists and dictionaries."""
+"""Assignment targets: names, tuples of targets, elements of tensors, items of lists and dictionaries,
+attributes."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import ast
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
+from warpjit.frontend.classes import assign_attribute
 from warpjit.frontend.containers import made, set_item
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import TensorValue, Value
@@ -24,6 +26,8 @@ def assign(tracer: Tracer, target: ast.expr, value: Value) -> None:
             return
         owner, items = element(tracer, target, holder)
         memory.store(tracer.builder, owner, memory.indices(owner, items), value)
+    elif isinstance(target, ast.Attribute):
+        assign_attribute(tracer, tracer.evaluate(target.value), target.attr, value)
     else:
         raise no_target()
 

@@ -18,6 +18,7 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic
 from warpjit.frontend.builder import Builder, Mark
 from warpjit.frontend.captures import Capture
+from warpjit.frontend.objects import Objects, Picture
 from warpjit.frontend.refused import refusal
 from warpjit.frontend.scope import Scope
 from warpjit.frontend.values import POISON, Pointer, Poison, Scalar, TensorValue, Value
@@ -63,6 +64,8 @@ class LoopFrame:
 
     scope: Scope
     carried: dict[str, Any]
+    holders: Sequence[Any] = ()
+    varying: set[str] = field(default_factory=set)
     assumed: Any = None
     edges: list[Edge] = field(default_factory=list)
     breaks: list[Edge] = field(default_factory=list)
@@ -77,11 +80,14 @@ class LoopFrame:
 class ExpandedFrame:
     """A loop being expanded: how deep its statements lie, how many it has given, and what ended an iteration.
 
+    depth  blocks around the copy that is traced
+    base   blocks around the loop
     loop   of copies of a body inside of a device loop: that loop
     """
 
     scope: Scope
     depth: int
+    base: int = 0
     loop: LoopFrame | None = None
     nodes: int = 0
     exit: str | None = None
@@ -97,6 +103,7 @@ class State:
     bound: dict[str, Loc]
     scope: Scope
     control: Uniformity
+    objects: list[Picture]
     findings: int
     shared: int
     terminated: bool
@@ -117,6 +124,7 @@ class Tracer:
         self.scope = scope
         self.settings = settings
         self.captures = captures
+        self.objects = Objects()
         self.findings: list[Finding] = []
         self.failures = 0  # statements that were given up, also those whose mistake is known already
         self.shared: list[SharedBuffer] = []
@@ -237,12 +245,17 @@ class Tracer:
 
     def bind(self, name: str, value: Value, scope: Scope | None = None) -> None:
         """`name = value`: a scalar's value is taken now, under the name. `scope`: another one than the present."""
-        if isinstance(value, Scalar) and value.atom is None and not self.builder.host:
-            atom = self.builder.atom(value, name)
-            value = Scalar(value.dtype, value.facts, atom, value.linear, value.loops, value.plan, value.refines)
+        value = self.held(value, name)
         scope = scope or self.scope
         scope.names[name] = value
         scope.bound[name] = self.builder.loc
+
+    def held(self, value: Value, name: str) -> Value:
+        """A value as it is now: a scalar after the statements that compute it."""
+        if not isinstance(value, Scalar) or value.atom is not None or self.builder.host:
+            return value
+        atom = self.builder.atom(value, name)
+        return Scalar(value.dtype, value.facts, atom, value.linear, value.loops, value.plan, value.refines)
 
     # ---- attempts ----------------------------------------------------------------------------------
 
@@ -254,6 +267,7 @@ class Tracer:
             dict(self.scope.bound),
             self.scope,
             self.builder.control,
+            self.objects.picture(),
             len(self.findings),
             len(self.shared),
             self.terminated,
@@ -269,6 +283,7 @@ class Tracer:
         self.scope.names = dict(state.names)
         self.scope.bound = dict(state.bound)
         self.builder.control = state.control
+        self.objects.restore(state.objects, forget=True)
         del self.findings[state.findings :]
         del self.shared[state.shared :]
         del self.loop_frames[state.loops :]
@@ -285,6 +300,11 @@ class Tracer:
     def assumed(self) -> Any:
         """What the attempts of the device loop around this place have come to; None outside of loops."""
         return next((frame.assumed for frame in reversed(self.loop_frames) if isinstance(frame, LoopFrame)), None)
+
+    def device_loop(self) -> LoopFrame | None:
+        """The innermost loop of the device in the function that is traced."""
+        frames = (frame for frame in reversed(self.loop_frames) if frame.scope is self.scope)
+        return next((frame for frame in frames if isinstance(frame, LoopFrame)), None)
 
     # ---- small services ----------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ what an error left without a value, so that one mistake is reported once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import ItemsView, KeysView, ValuesView
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
 from warpjit.errors import Loc
@@ -143,6 +144,10 @@ class Method:
     name: str
 
 
+class KernelObject:
+    """Of the classes of objects that a kernel makes: their attributes are assigned like names (see `objects`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextPiece:
     """A device value in a text: `flags`, width and precision of C's format with its %, and a letter that was given."""
@@ -178,7 +183,7 @@ Value: TypeAlias = Any
 POISON = Poison()
 
 # Asked for at every operation: a union would be made anew each time.
-_KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Text, TextPiece, Poison)
+_KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Text, TextPiece, Poison, KernelObject)
 _NUMBERS = (int, float)
 _VIEWS = (KeysView, ValuesView, ItemsView)
 
@@ -191,7 +196,29 @@ def is_kernel_value(value: Value) -> bool:
         return any(is_kernel_value(item) for item in value.values())
     if isinstance(value, _VIEWS):
         return any(is_kernel_value(item) for item in value)
-    return isinstance(value, _KERNEL_VALUES)
+    if isinstance(value, _KERNEL_VALUES):
+        return True
+    names = bundle_fields(type(value))
+    return names is not None and any(is_kernel_value(getattr(value, name, None)) for name in names)
+
+
+def of_user(kind: type) -> bool:
+    """Whether a class is neither Python's own nor one of the packages that kernels know."""
+    package = kind.__module__.partition(".")[0]
+    return package not in ("builtins", "warpjit", "torch", "numpy", "ml_dtypes") and (
+        package == "__main__" or package not in sys.stdlib_module_names
+    )
+
+
+_BUNDLES: dict[type, tuple[str, ...] | None] = {}
+
+
+def bundle_fields(kind: type) -> tuple[str, ...] | None:
+    """The fields of a user's frozen dataclass, which may hold kernel values; None of any other class."""
+    if kind not in _BUNDLES:
+        frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        _BUNDLES[kind] = tuple(item.name for item in fields(kind)) if frozen and of_user(kind) else None
+    return _BUNDLES[kind]
 
 
 def is_number(value: Value) -> bool:

@@ -12,9 +12,9 @@ device    everything else
 
 Names. Assigning a scalar takes its value now, assigning a tensor gives it a second name. A name that a device loop or
 branch carries (bound before it and changed in it, or read after it) becomes a typed variable of the device: a static
-int is int32, a float float32, a bool bool; other types are written (`total = T.int64(0)`). Tensors, views, tuples,
-strings and layouts cannot be carried, and a name that may be unbound cannot be read: both are errors that show the
-lines.
+int is int32, a float float32, a bool bool; other types are written (`total = T.int64(0)`). A tuple or a frozen
+dataclass is carried by those of its numbers that change: its structure and all else in it stay. Tensors, views, strings
+and layouts cannot be carried, and a name that may be unbound cannot be read: both are errors that show the lines.
 
 Helpers. Python functions (nested ones and lambdas too) are inlined when an argument or a captured name is a value of
 the kernel, or when they use `T`; others are called by Python, on static arguments. The builtins min, max, abs, int,
@@ -24,6 +24,15 @@ list and dict arrange what is known while tracing.
 Structure. Tuples, lists, dictionaries, comprehensions over static iterables and strings exist while tracing only; what
 they hold may be values of the device. A list or dictionary is changed where it was made, or in loops that are expanded:
 under a branch or in a loop of the device that is an error. Generators are arguments of calls; there are no sets.
+
+Classes. A frozen dataclass or named tuple that the kernel makes is a bundle of anything (tensors, barriers, scalars);
+`dataclasses.replace` makes the next one. An object of a plain class that the kernel makes has attributes that are
+assigned like names: `self.stage = (self.stage + 1) % 4` in a method is carried by the loop or branch around its call.
+Methods, properties, `__init__`, `__call__` and `__getitem__` are inlined. Classes are defined outside of kernels.
+
+Leaving early. `break`, `continue` and `return` may stand under any condition; a helper may return from its loops, with
+values whose types meet. What threads miss by leaving is theirs only: a barrier after a `return` that not all threads of
+the CTA take is refused.
 
 Python's meaning is kept: `//` and `%` floor, chained comparisons evaluate the middle once, `and` and `or` short-
 circuit, a loop variable keeps its last value. What cannot be kept is refused.
