@@ -175,7 +175,7 @@ def test_every_element_has_one_place(columns: int, size: int) -> None:
     assert columns % case.items == 0 and case.items * size <= 16
     assert case.block in (32, 64, 128, 256, 512, 1024)
     assert case.pieces == 0 or case.pieces * case.span >= columns
-    assert case.pieces * case.items <= rows.HELD
+    assert case.pieces * case.span <= rows.HELD
 
 
 X = torch.zeros(2, 4)

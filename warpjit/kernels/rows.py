@@ -23,8 +23,10 @@ from warpjit.kernel import Kernel
 WARP = 32
 BLOCK = 128
 """Threads of a CTA where a row takes no more than a warp."""
-HELD = 32
-"""Elements of a row that a thread holds: of 1,024 threads, half of the registers that each may have."""
+PIECES = 8
+"""Of a row that a thread holds, where it has so many: measured on an H200."""
+HELD = 32768
+"""Elements of a row that a CTA holds: half of the registers of a multiprocessor."""
 FLOATS = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
 
 
@@ -59,14 +61,14 @@ class Case:
 
 @functools.lru_cache(maxsize=4096)
 def case_of(columns: int, size: int) -> Case:
-    """For rows of so many elements of `size` bytes: four pieces a thread, then as many as it can hold."""
+    """For rows of so many elements of `size` bytes."""
     items = math.gcd(columns, 16 // size)
     pieces = -(-columns // items)
     threads = 8
-    while threads < 1024 and threads * min(4, HELD // items) < pieces:
+    while threads < 1024 and threads * PIECES < pieces:
         threads *= 2
     each = _power_of_two(-(-pieces // threads))
-    return Case(items, threads, each if each * items <= HELD else 0)
+    return Case(items, threads, each if each * items * threads <= HELD else 0)
 
 
 def _power_of_two(n: int) -> int:
