@@ -282,12 +282,12 @@ def test_tiles_that_cannot_be_copied():
 
     text = "cp.async.cg.shared.global"
     assert [message for message, _ in refused(kernel)] == [
-        f"{text} takes 2 tensors (dst, src) but got 3 operands",
+        f"{text}: expected 2 tensors (dst, src) but got 3",
         f"{text}: expected scope 'thread', 'warp', 'warpgroup', 'cta' but got 'cluster'",
         f"{text}: operand dst: expected a shared tensor, but Out is global",
-        f"{text}: tile of float32, shape (4,), and Out of float32, shape (8,), are no tiles of one type and shape",
+        f"{text}: expected tiles of one type and shape but got tile of float32, shape (4,) and Out of float32, shape (8,)",
         f"{text}: operand size: expected 16 but got 8",
-        f"{text}: operand size: the last axis of 24 bytes is no multiple of 16 bytes",
+        f"{text}: operand size: expected a divisor of the 24 bytes of the last axis but got 16",
         f"{text} takes no chunk=; it takes pred=, size=, src_size=, valid=",
         f"{text}: operand src: the chunk at (0,) of Out must begin at a multiple of 16 bytes, but it is known to begin "
         "at a multiple of 4 only: align the tensor, or make its strides and the starts of slices multiples of 4 "
@@ -300,6 +300,6 @@ def test_tiles_that_cannot_be_copied():
         "after its first",
         f"{text}: operand dst: a chunk must be contiguous, but the swizzle of odd keeps only 2 elements "
         "together, not 4",
-        f"{BULK} needs mbar=",
+        f"{BULK}: expected mbar=",
         f"{BULK}: operand size: expected a positive multiple of 16 bytes but got 8",
     ]

@@ -140,7 +140,7 @@ def test_operands_that_are_not_in_place():
         "register, but the instruction wants it as number 0. Every element is in its lane, so that its registers can "
         "be put together (t.convert): register 0 is part 1 of 0, part 0 of 1; register 1 is part 1 of 1, part 0 of 2; "
         f"and 2 more. The instruction's own layout for shape (1, 1, 16, 16) is {OWN_HALVES}",
-        f"as_operand: operand D of {MMA} is in 32-bit registers, but wide has 64-bit ones",
+        f"as_operand: operand D of {MMA}: expected 32-bit registers, but wide has 64-bit ones",
     ]
 
 
@@ -157,8 +157,8 @@ def test_operands_of_another_type_or_shape():
         T.alloc_shared((16, 16), "float16").as_operand(T.ptx[MMA], "A")
 
     assert [message for message, _ in refused(kernel)] == [
-        f"as_operand: operand A of {MMA} has 16 columns, but d_1 has 8, which is no multiple",
-        f"as_operand: {MMA} takes float16 as operand A, but d_2 holds bfloat16",
+        f"as_operand: operand A of {MMA}: expected a multiple of 16 columns, but d_1 has 8",
+        f"as_operand: operand A of {MMA}: expected float16, but d_2 holds bfloat16",
         f"as_operand: {MMA} takes float32 as operand C, but d_3 holds float64",
         "as_operand: expected a fragment of 4 axes (row repeats, column repeats, rows, columns) or a matrix of 2, but "
         "d has shape (32, 2, 8): rearrange it",

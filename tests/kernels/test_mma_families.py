@@ -141,8 +141,8 @@ def test_numbers_that_fit_no_element():
         T.cuda.fragments(integers, "A", fill="1")
 
     assert [message for message, _ in refused(kernel)] == [
-        f"{HALVES}: operand C: expected a float16 but got the int 0: write 0.0 or T.float16(0)",
-        f"{HALVES}: operand C: expected a float16 but got a scalar of type float32",
+        f"{HALVES}: operand C: expected float16 but got the int 0: write 0.0 or T.float16(0)",
+        f"{HALVES}: operand C: expected float16 but got a scalar of type float32",
         "the literal 1000000000.0 is too large for float16",
         "the literal 0.5 is not an integer: it cannot become int32",
         "the literal 8 does not fit int4 (-8 to 7)",

@@ -140,11 +140,11 @@ def test_chunks_that_are_none():
         f"{CA}: operand size: expected 4 or 8 or 16 but got 3",
         f"{CG}: operand size must be known while tracing, but it is computed on the device (the same for the whole "
         "grid)",
-        f"{CG}: operand size: the last axis of 24 bytes is no multiple of 16 bytes",
+        f"{CG}: operand size: expected a divisor of the 24 bytes of the last axis but got 16",
         f"{CG}: operand size: expected 16 but got 128",
         f"{BULK}: operand size: expected a positive multiple of 16 bytes but got 0",
         f"{BULK}: operand size: expected a positive multiple of 16 bytes but got -16",
-        f"{CG}: operand dst: an element of tile is a int4, less than a byte: view it as uint8",
+        f"{CG}: operand dst: expected elements of a byte or more but tile holds int4: view it as uint8",
         f"{CG}: operand dst: {lies} turned lies 16 elements after its first",
         f"{CG}: operand src: {lies} a lies 64 elements after its first",
         f"{BULK}: operand dst: the chunk at (0, 0) of swizzled must begin at a multiple of 32 bytes, but it is known "
@@ -208,7 +208,7 @@ def test_limits_that_are_none():
         f"{CG}: valid[0]: expected an integer or None but got str 'n'",
         f"{CG}: valid[0]: expected a signed integer but got a scalar of type uint32: write T.int32(...) or "
         "T.int64(...)",
-        f"{CG}: give valid= or src_size=, not both",
+        f"{CG}: expected valid= or src_size= but got both",
         f"{CG}: operand src_size: expected 0 to 16 but got 17",
         f"{CG}: operand src_size: expected 0 to 16 but got -1",
         f"{CG} takes no extra=; it takes pred=, size=, src_size=, valid=",

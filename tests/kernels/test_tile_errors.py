@@ -32,7 +32,7 @@ def test_wrong_operand_count():
         T.cuda.tile.apply(T.ptx[MMA], d, a, b)
 
     assert refused(kernel) == [
-        (f"{MMA} takes 4 operands (D, A, B, C) but got 3", "T.cuda.tile.apply(T.ptx[MMA], d, a, b)")
+        (f"{MMA}: expected 4 operands (D, A, B, C) but got 3", "T.cuda.tile.apply(T.ptx[MMA], d, a, b)")
     ]
 
 
@@ -56,11 +56,11 @@ def test_an_int_is_no_c():
 
     assert refused(kernel) == [
         (
-            f"{MMA}: operand C: expected a float32 but got the int 0: write 0.0 or T.float32(0)",
+            f"{MMA}: operand C: expected float32 but got the int 0: write 0.0 or T.float32(0)",
             "T.cuda.tile.apply(T.ptx[MMA], d, a, b, 0)",
         ),
         (
-            f"{MMA}: operand C: expected a float32 but got a scalar of type int32",
+            f"{MMA}: operand C: expected float32 but got a scalar of type int32",
             "T.cuda.tile.apply(T.ptx[MMA], d, a, b, T.int32(1))",
         ),
     ]
@@ -391,8 +391,8 @@ def test_all_mistakes_come_in_one_report():
     assert str(caught.value).startswith("3 errors\n\n")
     first = kernel.__code__.co_firstlineno
     assert [(each.message, each.loc.line - first) for each in caught.value.findings] == [
-        (f"{MMA} takes 4 operands (D, A, B, C) but got 3", 3),
-        (f"{MMA}: operand C: expected a float32 but got a scalar of type int32", 5),
+        (f"{MMA}: expected 4 operands (D, A, B, C) but got 3", 3),
+        (f"{MMA}: operand C: expected float32 but got a scalar of type int32", 5),
         (f"{MMA}: operand B: expected a view of shape (*batch, N, K, 8, 8), but got (1, 1, 16, 8)", 10),
     ]
     inner = caught.value.findings[2].loc.frames[1]

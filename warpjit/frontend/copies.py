@@ -78,7 +78,7 @@ def apply_copy(tracer: Tracer, row: Row, operands: tuple[Value, ...], scope: Val
     tiles = _tiles(row)
     if len(operands) != len(tiles):
         names = ", ".join(operand.name for operand in tiles)
-        raise TraceError(f"{row.text} takes {len(tiles)} tensors ({names}) but got {len(operands)} operands")
+        raise TraceError(f"{row.text}: expected {len(tiles)} tensors ({names}) but got {len(operands)}")
     named = _named(row, dict(given))
     pred, valid = named.pop("pred", None), named.pop("valid", None)
     tensors = tuple(_tensor(row, operand, value) for operand, value in zip(tiles, operands, strict=True))
@@ -110,7 +110,7 @@ def _parts(tracer: Tracer, copy: Copy, scope: Value, pred: Value, valid: Value, 
     bounds = limits(tracer, copy.row.text, valid, copy.shape)
     bounds = (*bounds[:-1], _within(builder, copy, bounds[-1]))
     if valid is not None and SOURCE_SIZE in named:
-        raise copy.refused("give valid= or src_size=, not both")
+        raise copy.refused("expected valid= or src_size= but got both")
     read = named.get(SOURCE_SIZE)
     if isinstance(read, int) and not 0 <= read <= copy.bytes:
         raise copy.refused(f"operand {SOURCE_SIZE}: expected 0 to {copy.bytes} but got {read}")
@@ -173,7 +173,7 @@ def _named(row: Row, given: dict[str, Value]) -> dict[str, Value]:
     named = {each.name: given[keyword[each.name]] for each in others if given.get(keyword[each.name]) is not None}
     for each in others:
         if each.name not in named and not each.optional and each.name != "size":
-            raise TraceError(f"{row.text} needs {keyword[each.name]}=")
+            raise TraceError(f"{row.text}: expected {keyword[each.name]}=")
     return named | {name: given[name] for name in ("pred", "valid") if name in given}
 
 
@@ -184,7 +184,7 @@ def _tensor(row: Row, operand: Operand, value: Value) -> TensorValue:
     if value.space != operand.space:
         raise TraceError(f"{what}: expected a {operand.space} tensor, but {value.name} is {value.space}")
     if value.dtype.bits < 8:
-        raise TraceError(f"{what}: an element of {value.name} is a {value.dtype}, less than a byte: view it as uint8")
+        raise TraceError(f"{what}: expected elements of a byte or more but {value.name} holds {value.dtype}: view it as uint8")
     return value
 
 
@@ -192,11 +192,11 @@ def _copy(row: Row, tensors: tuple[TensorValue, ...], named: dict[str, Value]) -
     """The chunks of both tensors; without `size` a chunk is the whole last axis. `named["size"]` is set."""
     dst, src = tensors
     if dst.dtype != src.dtype or len(dst.shape) != len(src.shape) or not dst.shape:
-        raise TraceError(f"{row.text}: {_described(dst)} and {_described(src)} are no tiles of one type and shape")
+        raise _unlike(row, dst, src)
     shape = tuple(static_int(extent, f"an extent of {tensor.name}") for tensor in tensors for extent in tensor.shape)
     rank = len(dst.shape)
     if shape[:rank] != shape[rank:]:
-        raise TraceError(f"{row.text}: {_described(dst)} and {_described(src)} are no tiles of one type and shape")
+        raise _unlike(row, dst, src)
     whole = shape[rank - 1] * dst.dtype.bytes
     size_operand = row.operand("size")
     size = static_int(named.get("size", whole), f"{row.text}: operand size")
@@ -206,13 +206,19 @@ def _copy(row: Row, tensors: tuple[TensorValue, ...], named: dict[str, Value]) -
     if size_operand.kind is not Kind.IMMEDIATE and (size < 1 or size % step):
         raise TraceError(f"{row.text}: operand size: expected a positive multiple of {step} bytes but got {size}")
     if whole % size or size % dst.dtype.bytes:
-        raise TraceError(f"{row.text}: operand size: the last axis of {whole} bytes is no multiple of {size} bytes")
+        raise TraceError(f"{row.text}: operand size: expected a divisor of the {whole} bytes of the last axis but got {size}")
     named["size"] = size
     return Copy(row, tensors, shape[:rank], size // dst.dtype.bytes, size)
 
 
+def _unlike(row: Row, dst: TensorValue, src: TensorValue) -> TraceError:
+    return TraceError(
+        f"{row.text}: expected tiles of one type and shape but got {_described(dst)} and {_described(src)}"
+    )
+
+
 def _described(tensor: TensorValue) -> str:
-    return f"{tensor.name} of {tensor.dtype}, shape {shown(tensor.shape)},"
+    return f"{tensor.name} of {tensor.dtype}, shape {shown(tensor.shape)}"
 
 
 def _addresses(tracer: Tracer, copy: Copy, operand: Operand, tensor: TensorValue, parts: Sequence[Part]) -> Tile:

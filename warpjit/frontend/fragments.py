@@ -242,13 +242,13 @@ def operand_view(builder: Builder, tensor: TensorValue, instruction: Value, oper
     in_registers(tensor, what)
     if not accepts(wanted, tensor.dtype):
         raise TraceError(
-            f"{what}: {row.text} takes {wanted.element or wanted.dtype} as operand {operand}, but {tensor.name} "
+            f"{what}: operand {operand} of {row.text}: expected {wanted.element or wanted.dtype}, but {tensor.name} "
             f"holds {tensor.dtype}"
         )
     assert wanted.dtype is not None and isinstance(tensor.base, Registers)
     if tensor.base.word.bits != wanted.dtype.bits:
         raise TraceError(
-            f"{what}: operand {operand} of {row.text} is in {wanted.dtype.bits}-bit registers, but {tensor.name} "
+            f"{what}: operand {operand} of {row.text}: expected {wanted.dtype.bits}-bit registers, but {tensor.name} "
             f"has {tensor.base.word.bits}-bit ones"
         )
     whole = matrix(builder, tensor, what)
@@ -257,8 +257,8 @@ def operand_view(builder: Builder, tensor: TensorValue, instruction: Value, oper
     for extent, atom, axis in zip(sizes(whole), (rows, columns), ("rows", "columns"), strict=True):
         if extent % atom:
             raise TraceError(
-                f"{what}: operand {operand} of {row.text} has {atom} {axis}, but {tensor.name} has {extent}, which "
-                "is no multiple"
+                f"{what}: operand {operand} of {row.text}: expected a multiple of {atom} {axis}, but {tensor.name} "
+                f"has {extent}"
             )
     view = rearrange(builder, whole, "(i row) (j column) -> i j row column", {"row": rows, "column": columns})
     return OperandView(row, wanted, view, dict(zip(wanted.repeats, sizes(view), strict=False)))

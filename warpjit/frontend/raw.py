@@ -25,12 +25,12 @@ def raw(tracer: Tracer, row: Row, args: list[Value], kwargs: dict[str, Value]) -
     given = dict(zip((operand.name for operand in inputs), args, strict=False))
     for name, value in kwargs.items():
         if name not in {operand.name for operand in inputs} or name in given:
-            raise TraceError(f"{row.text} has no operand {name!r} to give by name")
+            raise TraceError(f"{row.text}: expected names of its operands but got {name!r}")
         given[name] = value
     missing = [operand.name for operand in inputs if operand.name not in given and not operand.optional]
     if missing or len(args) > len(inputs):
         names = ", ".join(operand.name + ("?" if operand.optional else "") for operand in inputs)
-        raise TraceError(f"{row.text} takes ({names}) but got {len(args) + len(kwargs)} operands")
+        raise TraceError(f"{row.text}: expected operands ({names}) but got {len(args) + len(kwargs)}")
     params: list[tuple[str, int]] = []
     size = _immediate_size(row, given)
     values: list[OperandValue] = []
@@ -60,8 +60,8 @@ def raw(tracer: Tracer, row: Row, args: list[Value], kwargs: dict[str, Value]) -
 
 def _immediate_size(row: Row, given: dict[str, Value]) -> int:
     """Bytes that a copy moves, where its text says so: its addresses must be multiples of as many."""
-    sized = any(operand.name == "size" and operand.kind is Kind.IMMEDIATE for operand in row.operands)
-    return static_int(given["size"], f"{row.text}: operand size") if sized else 0
+    sizes = [operand for operand in row.operands if operand.name == "size" and operand.kind is Kind.IMMEDIATE]
+    return immediate(row, sizes[0], given["size"]) if sizes else 0
 
 
 def immediate(row: Row, operand: Operand, value: Value) -> int:
@@ -78,7 +78,7 @@ def _raw_scalar(tracer: Tracer, row: Row, operand: Operand, value: Value, size: 
     assert operand.dtype is not None
     if not isinstance(value, Scalar) and not is_number(value):
         raise TraceError(
-            f"{row.text}: operand {operand.name}: expected a {operand.dtype} but got {arithmetic.describe(value)}"
+            f"{row.text}: operand {operand.name}: expected {operand.dtype} but got {arithmetic.describe(value)}"
         )
     scalar = (
         _as_operand(tracer, value, operand.dtype)
@@ -137,7 +137,8 @@ def _raw_fragment(tracer: Tracer, row: Row, operand: Operand, value: Value, size
             start = static_int(value.offset, "an offset")
             if places is not None and not any(axis.kind == "thread" for axis in value.layout.axes):
                 return Fragment((tuple(Slot(value.base, start + int(place)) for place in places),))
-    raise TraceError(f"{what}: expected a local tensor of {operand.registers} registers of {operand.dtype.bits} bits")
+    raise TraceError(f"{what}: expected a local tensor of {operand.registers} registers of {operand.dtype.bits} bits but got "
+        f"{arithmetic.describe(value)}")
 
 
 RAW: dict[Kind, Callable[[Tracer, Row, Operand, Value, int], OperandValue]] = {

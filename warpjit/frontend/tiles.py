@@ -217,7 +217,9 @@ def apply(
         return
     row = lookup(instruction) if isinstance(instruction, str) else instruction
     if not isinstance(row, Row):
-        raise TraceError(f'expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}')
+        raise TraceError(
+            f'T.cuda.tile.apply: expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}'
+        )
     if not row.tile:
         raise TraceError(f"{row.text} has no tile form: call it, {row!r}(...), with scalars and pointers")
     if copies_chunks(row):
@@ -258,7 +260,7 @@ def _given(row: Row, operands: Sequence[Value], named: Mapping[str, Value]) -> d
         given[name] = value
     if len(operands) + len(named) != len(row.operands):
         names = ", ".join(operand.name for operand in row.operands)
-        raise TraceError(f"{row.text} takes {len(row.operands)} operands ({names}) but got {len(operands)}")
+        raise TraceError(f"{row.text}: expected {len(row.operands)} operands ({names}) but got {len(operands)}")
     return given
 
 
@@ -269,10 +271,10 @@ def _broadcast(tracer: Tracer, row: Row, operand: Operand, value: Value) -> Atom
     what = f"{row.text}: operand {operand.name}"
     if isinstance(value, int) and kind.is_float:
         raise TraceError(
-            f"{what}: expected a {kind} but got the int {value!r}: write {float(value)!r} or T.{kind}({value})"
+            f"{what}: expected {kind} but got the int {value!r}: write {float(value)!r} or T.{kind}({value})"
         )
     if isinstance(value, Scalar) and value.dtype != kind:
-        raise TraceError(f"{what}: expected a {kind} but got a scalar of type {value.dtype}")
+        raise TraceError(f"{what}: expected {kind} but got a scalar of type {value.dtype}")
     if not isinstance(value, Scalar) and not is_number(value):
         raise TraceError(f"{what}: expected a tensor or a number but got {arithmetic.describe(value)}")
     return tracer.builder.atom(register_of(tracer.builder, operand, value))

@@ -84,7 +84,7 @@ def _side(what: str, value: Value) -> Side:
     if value.dtype is dtypes.mbarrier:
         raise TraceError(f"{what}: {value.name} holds mbarriers: only mbarrier instructions may touch them")
     if value.dtype.bits < 8:
-        raise TraceError(f"{what}: an element of {value.name} is a {value.dtype}, less than a byte: view it as uint8")
+        raise TraceError(f"{what}: expected elements of a byte or more but {value.name} holds {value.dtype}: view it as uint8")
     if not value.shape:
         raise TraceError(f"{what}: expected at least one axis, but {value.name} is a single element")
     return Side(what, value, tuple(static_int(extent, f"{what}: an extent of {value.name}") for extent in value.shape))
