@@ -25,7 +25,6 @@ from warpjit.ir.dtypes import DType, float32, tf32
 from warpjit.ir.nans import FORMATS, FloatFormat
 from warpjit.ir.rounding import round_float
 from warpjit.isa.fragments import Gather
-from warpjit.isa.operands import elements_a_register
 from warpjit.isa.row import Operand, Row
 
 Array = np.ndarray[Any, Any]
@@ -91,7 +90,7 @@ def results(row: Row, words: Array) -> Array:
 def element_shape(operand: Operand) -> tuple[int, int]:
     """(rows, elements of a row)."""
     rows, words = operand.shape
-    return rows, words * elements_a_register(operand)
+    return rows, words * operand.packed
 
 
 def _word(kind: DType) -> type[Any]:

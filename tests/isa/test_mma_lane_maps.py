@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from bench.isa import DENSE
-from warpjit.isa.operands import accepts, elements_a_register, operand_layout, operand_shape
+from warpjit.isa.operands import accepts, operand_layout, operand_shape
 from warpjit.isa.row import Operand, Row
 
 Formula = Callable[[int, int, int], tuple[int, int]]
@@ -155,7 +155,7 @@ def test_operands_in_elements(row: Row) -> None:
         assert element.ptx == kind
         assert accepts(operand, element) and accepts(operand, operand.dtype)
         assert operand_shape(row, name, element=True) == (*(1,) * len(operand.repeats), *sizes)
-        packed = elements_a_register(operand)
+        packed = operand.packed
         own = operand_layout(row, name, M=2, N=3, K=2, element=True)
         places = own.enumerate(operand_shape(row, name, M=2, N=3, K=2, element=True))
         words = operand_layout(row, name, M=2, N=3, K=2).enumerate(operand_shape(row, name, M=2, N=3, K=2))

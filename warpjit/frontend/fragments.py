@@ -22,7 +22,7 @@ from warpjit.frontend.rearrange import rearrange
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Registers
-from warpjit.isa.operands import ONE_WARP, accepts, elements_a_register, fragment_operand
+from warpjit.isa.operands import ONE_WARP, accepts, fragment_operand
 from warpjit.isa.proof import prove
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
@@ -252,7 +252,7 @@ def operand_view(builder: Builder, tensor: TensorValue, instruction: Value, oper
             f"has {tensor.base.word.bits}-bit ones"
         )
     whole = matrix(builder, tensor, what)
-    packed = elements_a_register(wanted) if tensor.dtype.bits < wanted.dtype.bits else 1
+    packed = wanted.packed if tensor.dtype.bits < wanted.dtype.bits else 1
     rows, columns = wanted.shape[0], prod(wanted.shape[1:]) * packed
     for extent, atom, axis in zip(sizes(whole), (rows, columns), ("rows", "columns"), strict=True):
         if extent % atom:

@@ -19,7 +19,7 @@ from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
 from warpjit.frontend.views import reinterpret
 from warpjit.ir.dtypes import DType
-from warpjit.isa.operands import accepts, elements_a_register, fragment_operand, operand_layout, operand_shape
+from warpjit.isa.operands import accepts, fragment_operand, operand_layout, operand_shape
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
 
@@ -70,7 +70,7 @@ def _fill(tracer: Tracer, tensor: TensorValue, operand: Operand, fill: Value) ->
 def _type_of(row: Row, operand: Operand, dtype: Value) -> DType:
     """The type of a fragment's elements: the operand's registers, or what is asked for and fits."""
     assert operand.dtype is not None
-    packed = elements_a_register(operand) > 1 and operand.element is not None
+    packed = operand.packed > 1 and operand.element is not None
     if dtype is None or (dtype == "element" and not packed):
         return operand.dtype
     if dtype == "element":

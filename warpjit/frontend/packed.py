@@ -14,7 +14,6 @@ from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.values import Scalar
 from warpjit.frontend.views import reinterpret
 from warpjit.ir.dtypes import DType, float32, tf32
-from warpjit.isa.operands import elements_a_register
 from warpjit.isa.row import Operand
 from warpjit.layout import S, TileLayout
 
@@ -25,7 +24,7 @@ def register_of(builder: Builder, operand: Operand, value: Scalar | int | float)
     TraceError: a literal does not fit, or a value of the kernel would have to become an element of less than a byte.
     """
     assert operand.dtype is not None
-    element, count = operand.element, elements_a_register(operand)
+    element, count = operand.element, operand.packed
     if element is None:
         if isinstance(value, Scalar):
             return arithmetic.convert(builder, value, operand.dtype)

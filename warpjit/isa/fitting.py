@@ -13,7 +13,7 @@ from math import prod
 from warpjit.errors import InstructionError, LayoutError
 from warpjit.ir.dtypes import DType
 from warpjit.ir.dtypes import dtype as dtype_named
-from warpjit.isa.operands import Group, elements_a_register, fragment_operand
+from warpjit.isa.operands import Group, fragment_operand
 from warpjit.isa.proof import prove
 from warpjit.isa.refusal import Counterexample, Fix, Misplaced
 from warpjit.isa.row import Kind, Operand, Row
@@ -88,7 +88,7 @@ def _fragment_fits(
     what = f"{row.text}: operand {operand.name}"
     chosen = _type_of(row, operand, layout, shape, dtype, group)
     if chosen is None:
-        words, packed = prod(operand.shape) * prod(group.extents), elements_a_register(operand)
+        words, packed = prod(operand.shape) * prod(group.extents), operand.packed
         many = f", or {words * packed} {operand.element}" if packed > 1 else ""
         return Fit(False, f"{what} has {words} registers{many}, but the layout has {layout.size()}: give the shape")
     sizes = tuple(shape) if shape is not None else _atom_shape(operand, chosen, group)
@@ -108,7 +108,8 @@ def _fragment_fits(
 
 
 def _slots_text(slots: tuple[tuple[int, ...], ...]) -> str:
-    first = f"its registers are {', '.join(map(str, slots[0]))} of the layout"
+    plural = "register is" if len(slots[0]) == 1 else "registers are"
+    first = f"its {plural} {', '.join(map(str, slots[0]))} of the layout"
     return first if len(slots) == 1 else f"in the first of {len(slots)} issues {first}"
 
 

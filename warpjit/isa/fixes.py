@@ -12,7 +12,6 @@ from math import prod
 
 import numpy as np
 
-from warpjit.isa.operands import elements_a_register
 from warpjit.isa.places import Atom, Held, Ints, agree
 from warpjit.isa.refusal import Fix
 from warpjit.isa.row import Operand
@@ -121,7 +120,7 @@ def _permuted_k(question: Question) -> Fix | None:
     index = np.ascontiguousarray(moved).reshape(-1, rows * columns)
     if not question.agrees(question.view.taken(index)):
         return None
-    wide = elements_a_register(operand) // question.packed
+    wide = operand.packed // question.packed
     k = tuple(column * wide + part for column in order for part in range(wide))
     fitting = question.under(index)
     how = f"; its layout is then {fitting!r}" if fitting is not None else ""

@@ -56,11 +56,6 @@ def fragment_operand(row: Row, name: str) -> Operand:
     return operand
 
 
-def elements_a_register(operand: Operand) -> int:
-    """How many elements one register packs."""
-    return operand.packed
-
-
 def operand_shape(
     row: Row,
     name: str,
@@ -78,7 +73,7 @@ def operand_shape(
     another operand than a fragment, or extents below 1.
     """
     operand = fragment_operand(row, name)
-    packed = elements_a_register(operand) if element else 1
+    packed = operand.packed if element else 1
     *rows, last = operand.shape
     return (*group.extents, *batch, *_repeats(row, operand, {"M": M, "N": N, "K": K}, batch), *rows, last * packed)
 
@@ -105,7 +100,7 @@ def operand_layout(
     strides = [operand.registers * prod(extents[index + 1 :]) for index in range(len(extents))]
     issues = tuple(Iter(extent, stride, m) for extent, stride in zip(extents, strides, strict=True))
     layout = TileLayout.from_iters((*group.iters, *issues, *operand.layout.shard))
-    return layout.unpack(elements_a_register(operand)) if element else layout
+    return layout.unpack(operand.packed) if element else layout
 
 
 def _repeats(row: Row, operand: Operand, counts: Mapping[str, int], batch: Sequence[int]) -> tuple[int, ...]:
