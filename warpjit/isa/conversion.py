@@ -21,7 +21,7 @@ from warpjit.isa.operands import operand_layout, operand_shape
 from warpjit.isa.places import LANES, Ints
 from warpjit.isa.row import Row
 from warpjit.isa.table import lookup
-from warpjit.layout import Layout
+from warpjit.layout import ComposeLayout, Layout, TileLayout
 
 WORD = 32
 _IN_PLACE = "every element is in place as it stands"
@@ -111,8 +111,11 @@ def convert(source: Layout, target: Layout, dtype: DType | str = "uint32") -> Co
 
     Both have lanes and registers (and warps, if need be); m counts elements of `dtype`. The target must hold one
     element in every place of its registers, unless it is the source. Raises LayoutError: sizes differ, replicas, other
-    owners, a target with gaps, or lanes beyond the 32 of a warp.
+    owners, a target with gaps, lanes beyond the 32 of a warp, or what is no layout.
     """
+    for layout in (source, target):
+        if not isinstance(layout, TileLayout | ComposeLayout):
+            raise LayoutError(f"convert: expected a layout but got {layout!r}")
     return _convert(source, target, dtype_named(dtype))
 
 

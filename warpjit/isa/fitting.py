@@ -19,7 +19,7 @@ from warpjit.isa.refusal import Counterexample, Fix, Misplaced
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.table import lookup
 from warpjit.isa.tile_proof import prove_tile
-from warpjit.layout import Layout
+from warpjit.layout import ComposeLayout, Layout, TileLayout
 
 ENOUGH = 1 << 30
 """More registers than a layout can name: outside of kernels there is no allocation to leave."""
@@ -67,10 +67,12 @@ def fits(
     dtype        any type as wide as a register, or the elements that registers pack; omitted: what the sizes say
     scope        "warp"; "warpgroup" or "cta" (of `warps` warps): with a leading axis of warps
 
-    Raises InstructionError for an unknown instruction or operand, or one that is neither; what does not fit is an
-    answer, not an error.
+    Raises InstructionError for an unknown instruction or operand, or one that is neither, LayoutError for what is no
+    layout; what does not fit is an answer, not an error.
     """
     row = lookup(instruction) if isinstance(instruction, str) else instruction
+    if not isinstance(layout, TileLayout | ComposeLayout):
+        raise LayoutError(f"fits: expected a layout but got {layout!r}")
     chosen = row.operand(operand)
     given = None if dtype is None else dtype_named(dtype)
     if chosen.kind is Kind.ADDRESS:

@@ -154,11 +154,12 @@ def _torch_type(element: DType) -> torch.dtype:
 def _checked(name: str, matrix: torch.Tensor, form: _Form, whole: int = 1) -> tuple[int, int]:
     """Rows and items of a row; `whole`: how many items of the dense matrix each stands for."""
     expected = _torch_type(form.element)
-    if matrix.dtype != expected or matrix.ndim != 2:
+    import torch  # noqa: PLC0415  heavy
+
+    if not isinstance(matrix, torch.Tensor) or matrix.dtype != expected or matrix.ndim != 2:
+        got = f"{matrix.dtype} of shape {tuple(matrix.shape)}" if isinstance(matrix, torch.Tensor) else repr(matrix)
         shown = f"{form.element} packed as bytes" if form.element.bits < 8 else str(form.element)
-        raise ArgumentError(
-            f"{name}: expected a matrix of {expected} ({shown}) but got {matrix.dtype} of shape {tuple(matrix.shape)}"
-        )
+        raise ArgumentError(f"{name}: expected a matrix of {expected} ({shown}) but got {got}")
     rows, columns = matrix.shape
     depth = form.depth // whole
     if rows % STORED_ROWS or columns % depth or not rows * columns:
