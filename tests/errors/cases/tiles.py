@@ -263,10 +263,6 @@ TOPIC = Topic(
              "as_operand: operand D of mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: expected 32-bit registers, "
              "but local has 64-bit ones",
              'T.alloc_local((4,), "float64").view("float32").view(16, 8, layout=TileLayout(S[(2, 8, 4, 2) : (2, 4 @ ' 'laneid, 1 @ laneid, 1)])).as_operand(mma, "D")'),
-        Case("""
-            beyond = T.alloc_local((6,), "uint32")[2:6].view(4, 8, 4, layout=ROWS)
-            apply(load, beyond, tile)
-            """, ""),
     ),
     frame=FRAME,
 )  # fmt: skip
