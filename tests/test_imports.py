@@ -41,6 +41,7 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 # Heavy, optional or rarely used: imported where they are used, if need be inside a function.
 # Parts of the package that a process may do without: loaded with the first call, or the first text, that needs them.
 LATE_PARTS = {"warpjit.cuda.codegen", "warpjit.isa.table", "warpjit.sim", "warpjit.stages"}
+LATE_PARTS |= {"warpjit.compiled", "warpjit.kernel"}
 LATE = {"torch", "pycuda", "rich", "matplotlib", "filelock", "platformdirs", "triton", "tempfile", "importlib"}
 LINES, FUNCTION_LINES, KERNEL_LINES = 450, 60, 130
 """A kernel is one function, written from top to bottom."""
@@ -158,7 +159,7 @@ def test_imports_without_torch(module: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_names_load_neither_tracer_nor_table_nor_either_back_end() -> None:
+def test_the_names_load_neither_kernels_nor_table_nor_either_back_end() -> None:
     check = f"import sys; from warpjit import T, warpjit; print(sorted({LATE_PARTS!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,14 +1,19 @@
-"""`warpjit`, the decorator: one object that also carries the package's functions."""
+"""`warpjit`, the decorator: one object that also carries the package's functions.
+
+What a kernel is made of is loaded with the first kernel: the names of the language come without it.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from warpjit import config
-from warpjit.compiled import compile
-from warpjit.kernel import Kernel, Options
+
+if TYPE_CHECKING:
+    from warpjit.compiled import Compiled
+    from warpjit.kernel import Kernel
 
 
 class Decorator:
@@ -23,7 +28,12 @@ class Decorator:
     Raises SourceError where the function's source cannot be had, TraceError for an annotation that is no type.
     """
 
-    compile = staticmethod(compile)
+    @property
+    def compile(self) -> Callable[..., Compiled]:
+        """`warpjit.compile(kernel, *args, target=None, **constants)`: see there."""
+        from warpjit.compiled import compile  # noqa: PLC0415  the decorator's name does without
+
+        return compile
 
     @overload
     def __call__(self, function: Callable[..., Any], /) -> Kernel: ...
@@ -36,6 +46,8 @@ class Decorator:
     def __call__(
         self, function: Callable[..., Any] | None = None, /, *, debug: bool | None = None, **options: bool
     ) -> Any:
+        from warpjit.kernel import Kernel, Options  # noqa: PLC0415  the decorator's name does without
+
         names = sys._getframe(1).f_locals  # where string annotations may find names of an enclosing function
         checks = config.read().debug if debug is None else debug
         if function is not None:
