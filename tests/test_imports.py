@@ -26,7 +26,7 @@ ORDER: list[set[str]] = [
     {"execute", "guards", "stages"},
     {"fastcall"},
     {"dispatch"},
-    {"bound"},
+    {"bound", "methods"},
     {"kernel"},
     {"compiled"},
     {"decorator"},

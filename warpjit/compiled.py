@@ -18,6 +18,7 @@ from warpjit.frontend.admit import admit
 from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
 from warpjit.kernel import Kernel, present, resolve_target
+from warpjit.methods import KernelMethod
 
 
 class Compiled:
@@ -119,6 +120,8 @@ def compile(kernel: Any, *args: Any, target: Any = None, **constants: Any) -> Co
     Raises TraceError, ArgumentError, TargetError and CompileError. Where there is neither a GPU nor a compiler, and no
     target is named, the result can be called (it simulates) and has its `source`.
     """
+    if isinstance(kernel, KernelMethod):  # the object stays the first argument, also of what this gives
+        kernel, args = kernel.kernel, (kernel.owner, *args)
     if not isinstance(kernel, Kernel):
         raise ArgumentError(f"warpjit.compile: expected a function decorated with @warpjit but got {kernel!r}")
     specialization = kernel.specialization(args, constants)

@@ -23,8 +23,10 @@ from warpjit.frontend import signature, source
 from warpjit.frontend.captures import unchanged
 from warpjit.frontend.kinds import Specialization, TensorKind
 from warpjit.frontend.signature import Signature
+from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import specialize
 from warpjit.isa.target import Target
+from warpjit.methods import Binding, KernelMethod, binding_of
 
 if TYPE_CHECKING:
     from warpjit.sim import Report
@@ -60,10 +62,14 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], options: Options, local_names: Mapping[str, Any]):
         plain = getattr(function, "__func__", function)
+        self.binding = binding_of(function)
+        self._set_up(plain, options, source.of_kernel(plain), signature.of_function(plain, local_names))
+
+    def _set_up(self, plain: Callable[..., Any], options: Options, text: FunctionSource, parameters: Signature) -> None:
         self.function = plain
         self.options = options
-        self.function_source = source.of_kernel(plain)
-        self.signature: Signature = signature.of_function(plain, local_names)
+        self.function_source = text
+        self.signature = parameters
         self._programs: dict[tuple[Specialization, Target], tuple[Program, ...]] = {}
         self._loaded: dict[tuple[Specialization, int], tuple[Loaded, ...]] = {}
         self._functions: dict[tuple[bytes, str, int], Function] = {}
@@ -71,6 +77,24 @@ class Kernel:
         self._dispatch = Dispatch(self.signature, self.signature.bind, self._run)
         calls(self, self._dispatch.call)
         functools.update_wrapper(self, plain)
+
+    # ---- in a class --------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def as_method(self) -> Kernel:
+        """The kernel with a first parameter that is a compile-time constant: the object or class that it belongs to."""
+        method = object.__new__(Kernel)
+        method.binding = Binding.NONE
+        method._set_up(self.function, self.options, self.function_source, self.signature.of_method())
+        return method
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """`object.kernel`, if the kernel was defined in a class; `Class.kernel` is the kernel itself."""
+        if self.binding is Binding.CLASS:
+            return KernelMethod(self.as_method, owner)
+        if self.binding is Binding.NONE or instance is None:
+            return self
+        return KernelMethod(self.as_method, instance)
 
     def __repr__(self) -> str:
         return f"<warpjit kernel {self.function.__qualname__}>"

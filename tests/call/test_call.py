@@ -281,7 +281,8 @@ class Group:
 @pytest.mark.parametrize("name", ["outside", "inside", "plain"])
 def test_kernels_in_classes(name):
     assert result(getattr(Group, name)) == 3
-    assert result(getattr(Group(), name)) == 3
+    if name != "plain":  # of an object it is a method: see test_methods
+        assert result(getattr(Group(), name)) == 3
 
 
 def test_a_kernel_is_called_what_the_function_is():

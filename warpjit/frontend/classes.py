@@ -133,7 +133,7 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
     kind = type(owner)
     inside = vars(owner) if hasattr(owner, "__dict__") else {}
     if name in inside or name in (bundle_fields(kind) or ()):
-        value = getattr(owner, name)
+        value = getattr(owner, name) if isinstance(owner, KernelObject) else tracer.scope.attribute(owner, name)
         return tracer.fresh(value) if isinstance(value, Scalar) else value
     found = inspect.getattr_static(kind, name, None)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):

@@ -149,7 +149,7 @@ def typed(value: Any) -> Any:
         return (kind, _function_key(value))
     if isinstance(value, frozenset):
         return (kind, frozenset(typed(item) for item in value))
-    if is_dataclass(value) and kind.__module__.partition(".")[0] != "warpjit":
+    if is_dataclass(value) and not isinstance(value, type) and kind.__module__.partition(".")[0] != "warpjit":
         return (kind, tuple(typed(getattr(value, item.name)) for item in fields(value)))
     return (kind, value)
 

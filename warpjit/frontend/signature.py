@@ -28,13 +28,14 @@ class ParameterKind(Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. `tensor` for a tensor annotation, `dtype` for a scalar one."""
+    """One parameter. `tensor` for a tensor annotation, `dtype` for a scalar one; `owner`: what a method belongs to."""
 
     name: str
     kind: ParameterKind
     tensor: Tensor | None = None
     dtype: DType | None = None
     default: Any = NOTHING
+    owner: bool = False
 
     def otherwise(self, specs: bool) -> Any:
         """The value where none is given: the default, with `specs` what the annotation describes, else NOTHING."""
@@ -65,6 +66,14 @@ class Signature:
         words = [parameter.name for parameter in self.positional]
         words += ["*", *(parameter.name for parameter in self.keyword)] if self.keyword else []
         return f"{self.name}({', '.join(words)})"
+
+    def of_method(self) -> Signature:
+        """The signature of which the first parameter is what the method belongs to. TraceError: there is none."""
+        if not self.positional:
+            raise TraceError(f"{self}: expected a first parameter, such as self, of a kernel in a class but got none")
+        first, *others = self.positional
+        owner = Parameter(first.name, ParameterKind.CONSTANT, owner=True)
+        return Signature(self.name, (owner, *others), self.keyword)
 
     def bind(self, args: Sequence[Any], named: Mapping[str, Any], *, specs: bool = False) -> Sequence[Any]:
         """One value for each of `parameters`, as Python would bind them.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ def flatten(kind: Kind, value: Any, runtime: list[Any]) -> None:
 
 def _kind(parameter: Parameter, name: str, value: Any, call: Call) -> Kind:
     """The kind of one argument, or of a spec for one."""
+    if parameter.owner:
+        check_owner(name, value)
     if parameter.kind is ParameterKind.CONSTANT:
         return constant_kind(name, value)
     if is_tensor(value) and parameter.kind is not ParameterKind.SCALAR:
@@ -324,6 +327,22 @@ def constant_kind(name: str, value: Any) -> ConstantKind:
             f"{_advice(value)}"
         ) from None
     return ConstantKind(typed(value), value)
+
+
+def check_owner(name: str, value: Any) -> None:
+    """ArgumentError: the object that a kernel is a method of could change, or holds a tensor."""
+    kind = type(value)
+    frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    if not (frozen or isinstance(value, Enum | type) or (isinstance(value, tuple) and hasattr(kind, "_fields"))):
+        raise ArgumentError(
+            f"{name}: expected an object that cannot change (of a frozen dataclass, an enum or a named tuple), since "
+            f"it is a compile-time constant of the kernel, but got a {kind.__name__}: write @dataclass(frozen=True) "
+            "above its class, or pass what the kernel needs as arguments"
+        )
+    try:
+        check_captured(name, value)
+    except WarpjitError as error:
+        raise ArgumentError(str(error)) from None
 
 
 def scalar_kind(name: str, value: Any, dtype: DType | None) -> ScalarKind:

@@ -28,7 +28,8 @@ under a branch or in a loop of the device that is an error. Generators are argum
 Classes. A frozen dataclass or named tuple that the kernel makes is a bundle of anything (tensors, barriers, scalars);
 `dataclasses.replace` makes the next one. An object of a plain class that the kernel makes has attributes that are
 assigned like names: `self.stage = (self.stage + 1) % 4` in a method is carried by the loop or branch around its call.
-Methods, properties, `__init__`, `__call__` and `__getitem__` are inlined. Classes are defined outside of kernels.
+Methods, properties, `__init__`, `__call__` and `__getitem__` are inlined. Classes are defined outside of kernels. A
+kernel in a class has its object as a compile-time constant, which must be one that cannot change.
 
 Leaving early. `break`, `continue` and `return` may stand under any condition; a helper may return from its loops, with
 values whose types meet. What threads miss by leaving is theirs only: a barrier after a `return` that not all threads of

@@ -1,0 +1,52 @@
+"""Kernels in classes: what `object.kernel` is, and how a kernel's place in a class is known.
+
+The object is the kernel's first argument and a compile-time constant of it: see `frontend.specialize`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+INSPECTED = ("bind", "simulate", "source", "ptx", "cubin", "sass", "resources", "specialization")
+"""Methods of a kernel that take what a call takes."""
+
+
+class Binding(Enum):
+    """What a kernel gets as its first argument where it is an attribute of a class."""
+
+    NONE = "none"
+    OBJECT = "object"
+    CLASS = "class"
+
+
+def binding_of(function: Callable[..., Any]) -> Binding:
+    """How `@warpjit` found a function: in the body of a class, below @classmethod or @staticmethod, or elsewhere."""
+    if isinstance(function, staticmethod):
+        return Binding.NONE
+    if isinstance(function, classmethod):
+        return Binding.CLASS
+    around = getattr(function, "__qualname__", "").rpartition(".")[0]
+    return Binding.OBJECT if around and not around.endswith("<locals>") else Binding.NONE
+
+
+class KernelMethod:
+    """`object.kernel`: the kernel with the object as its first argument. It is called, and looked into, as a kernel."""
+
+    __slots__ = ("kernel", "owner")
+
+    def __init__(self, kernel: Any, owner: Any):
+        self.kernel, self.owner = kernel, owner
+
+    def __repr__(self) -> str:
+        return f"<{self.kernel!r} of {type(self.owner).__name__}>"
+
+    def __call__(self, *args: Any, **constants: Any) -> None:
+        """Run the kernel. Raises as it does, and ArgumentError: the object can change."""
+        self.kernel(self.owner, *args, **constants)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.kernel, name)
+        return functools.partial(found, self.owner) if name in INSPECTED else found
