@@ -52,9 +52,9 @@ TOPIC = Topic(
                 x = n
             I[0] = x
             """,
-             "x would change its type from float32 to int32: convert one of them\n"
-             "note: float32 from here\n"
-             "note: int32 from here", "if n > 3:"),
+             "x would change its type from int32 to float32: convert one of them\n"
+             "note: int32 from here\n"
+             "note: float32 from here", "if n > 3:"),
         Case("""
             x = n
             for i in range(n):
