@@ -310,6 +310,7 @@ Operand: TypeAlias = Number | Tensor[Any] | Pointer
 AxisName: TypeAlias = Literal["x", "y", "z"]
 ScopeName: TypeAlias = Literal["thread", "warp", "warpgroup", "cta"]
 Flag: TypeAlias = builtins.bool
+Rounding: TypeAlias = Literal["nearest", "zero", "down", "up"]
 AtomicScope: TypeAlias = Literal["cta", "gpu", "sys"]
 DTypeName: TypeAlias = Literal[{texts}]
 # What the documented signatures say; in this file they are overloads.

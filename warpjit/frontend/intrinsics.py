@@ -18,6 +18,7 @@ from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.loops import Unrolled
 from warpjit.frontend.ranges import Range, runtime_range
 from warpjit.frontend.registers import registers_tensor
+from warpjit.frontend.rounding import cast as rounding_cast
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
 from warpjit.ir import dtypes
@@ -273,8 +274,10 @@ def fma(tracer: Tracer, a: Value, b: Value, c: Value) -> Value:
     return arithmetic.fused_multiply_add(tracer.builder, a, b, c)
 
 
-def cast(tracer: Tracer, value: Value, dtype: Value) -> Value:
-    return convert(tracer, value, as_dtype(dtype))
+def cast(tracer: Tracer, value: Value, dtype: Value, *, rounding: Value = None, saturate: Value = None) -> Value:
+    if rounding is None and saturate is None:
+        return convert(tracer, value, as_dtype(dtype))
+    return rounding_cast(tracer, value, as_dtype(dtype), rounding, saturate)
 
 
 def reinterpret(tracer: Tracer, value: Value, dtype: Value) -> Value:

@@ -20,8 +20,11 @@ from warpjit.ir.rounding import round_float
 Array = np.ndarray[Any, Any]
 
 
-def convert(values: Array, target: DType) -> Array:
+def convert(values: Array, target: DType, rounding: str = "") -> Array:
     """`values` (any shape, any data type) converted to `target`; the same array where the type is the same.
+
+    rounding   "nearest" (ties to even), "zero", "down" or "up", of conversions to floats of 16 bits and more and from
+               floats to integers; "": as follows
 
     float to float    to nearest even, once; 8-bit floats saturate; NaN as `nans.carry_nan` says
     float to int      toward zero, saturating; NaN gives 0, but from float64 or to 64 bits the word with only its
@@ -40,7 +43,29 @@ def convert(values: Array, target: DType) -> Array:
     if handler is None:
         raise TraceError(f"there is no conversion from {source} to {target}")
     with np.errstate(all="ignore"):
-        return handler(values, target)
+        if not rounding:
+            return handler(values, target)
+        if target.is_int:
+            return _float_to_int(values, target, _WHOLE[rounding])
+        return _directed(values, handler(values, target), rounding)
+
+
+def _directed(values: Array, near: Array, rounding: str) -> Array:
+    """`near`, the floats nearest to `values`, moved to the neighbour on the other side where that is asked for."""
+    if rounding == "nearest":
+        return near
+    # 64 bits of significand: every number of every type, exactly.
+    exact, found = (
+        (widened(each) if each.dtype.itemsize == 2 and dtype_of(each).is_float else each).astype(np.longdouble)
+        for each in (values, near)
+    )
+    over, under = np.abs(found) > np.abs(exact), np.abs(found) < np.abs(exact)
+    below = exact < 0 if rounding == "down" else exact > 0
+    outward = np.zeros_like(over) if rounding == "zero" else under & below
+    inward = over & ~below if rounding != "zero" else over
+    word = dtype_of(near).unsigned_word.numpy.type
+    # One step in the bit pattern is one step away from zero, also across the exponents' borders and to infinity.
+    return np.asarray(near.view(word) + outward.astype(word) - inward.astype(word)).view(near.dtype)
 
 
 def _float_to_float(values: Array, target: DType) -> Array:
@@ -62,8 +87,8 @@ def widened(values: Array) -> Array:
     return np.asarray(values.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def _float_to_int(values: Array, target: DType) -> Array:
-    whole = np.asarray(np.trunc(values.astype(np.float64)))
+def _float_to_int(values: Array, target: DType, whole_of: Callable[[Array], Array] = np.trunc) -> Array:
+    whole = np.asarray(whole_of(values.astype(np.float64)))
     unknown = np.isnan(whole)
     if target.bits == 64:
         integers = _saturated_64(whole, target)
@@ -133,6 +158,8 @@ def _narrow(values: Array, target: DType) -> Array:
         return ((nibble ^ np.uint8(8)).astype(np.int8) - np.int8(8)).astype(target.numpy)
     return nibble.astype(target.numpy)
 
+
+_WHOLE: dict[str, Callable[[Array], Array]] = {"nearest": np.rint, "zero": np.trunc, "down": np.floor, "up": np.ceil}
 
 _HANDLERS: dict[tuple[str, str], Callable[[Array, DType], Array]] = {
     ("float", "float"): _float_to_float,

@@ -5,7 +5,7 @@
     COMPARE[(operation, dtype)]      eq ne lt le gt ge
     SELECT[dtype], MOVE[dtype]
     CONVERT[(to, from)], BITCAST[(to, from)]; CONVERT_PAIR[(to, from)] of two floats to the halves of a word;
-    FLOAT8_PAIR[(to, from)] of two 8-bit floats
+    FLOAT8_PAIR[(to, from)] of two 8-bit floats; ROUNDED[(to, from, rounding)] in the directions that CONVERT has not
     EXTRACT[bits], INSERT[bits], PACK32, PACK64, UNPACK64
     SPECIAL[register]
     MATH[(function, dtype)]          exp exp2 log log2 sin cos tanh erf rsqrt rcp floor ceil round trunc
@@ -29,6 +29,7 @@ from warpjit.isa.scalar_float8 import FLOAT8, FLOAT8_PAIR
 from warpjit.isa.scalar_float8 import ROWS as _FLOAT8_ROWS
 from warpjit.isa.scalar_math import APPROXIMATE, MATH
 from warpjit.isa.scalar_math import ROWS as _NAMED
+from warpjit.isa.scalar_rounded import ROUNDED
 from warpjit.isa.scalar_special import SPECIAL
 
 ARITHMETIC: dict[tuple[str, str], Row] = {**_ARITHMETIC, **LOGIC, **scalar_packed.ARITHMETIC}
@@ -43,6 +44,7 @@ ROWS: tuple[Row, ...] = (
     *MOVE.values(),
     *CONVERT.values(),
     *CONVERT_PAIR.values(),
+    *ROUNDED.values(),
     *FLOAT8_PAIR.values(),
     *_FLOAT8_ROWS,
     *scalar_packed.ROWS,
@@ -71,6 +73,7 @@ __all__ = [
     "MOVE",
     "PACK32",
     "PACK64",
+    "ROUNDED",
     "ROWS",
     "SELECT",
     "SPECIAL",

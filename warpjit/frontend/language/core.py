@@ -12,7 +12,18 @@ from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import intrinsic
 
 if TYPE_CHECKING:
-    from warpjit.frontend.language import DTypeOf, Flag, Integer, Layout, Number, Promoted, ScopeName, Shape, Tensor
+    from warpjit.frontend.language import (
+        DTypeOf,
+        Flag,
+        Integer,
+        Layout,
+        Number,
+        Promoted,
+        Rounding,
+        ScopeName,
+        Shape,
+        Tensor,
+    )
 
 E = TypeVar("E")
 
@@ -183,10 +194,25 @@ def sqrt(a: Number) -> Promoted:
 
 
 @intrinsic()
-def cast(value: Number, dtype: DTypeOf[E]) -> E:
-    """`value` converted to `dtype`: `T.cast(x, "float16")` is `T.float16(x)`."""
+def cast(value: Number, dtype: DTypeOf[E], *, rounding: Rounding | None = None, saturate: Flag | None = None) -> E:
+    """`value` converted to `dtype`: `T.cast(x, "float16")` is `T.float16(x)`.
+
+    rounding  "nearest" (ties to even), "zero", "down" or "up" (PTX `cvt`: .rn .rz .rm .rp, .rni .rzi .rmi .rpi).
+              Omitted: to floats "nearest", floats to integers "zero". To bfloat16 "nearest" and "zero" exist, to 8-bit
+              floats "nearest"; conversions that are exact take any
+    saturate  True: what the type does not hold becomes its largest or smallest number, infinities its largest finite
+              ones; NaN stays NaN. False: integers keep their low bits, floats become infinite, or NaN in float8_e4m3fn.
+              Omitted: True for floats to integers, which always saturate, and to 8-bit floats; False for the rest
+
+    NaN as an integer is 0, but from float64 or to 64 bits the word of which only the top bit is set.
+    Raises TraceError: a direction that a conversion does not have; integers to integers with `rounding`; floats to
+    integers with `saturate=False`; either of the two to bool or for pairs.
+    """
 
 
 @intrinsic()
 def reinterpret(value: Number, dtype: DTypeOf[E]) -> E:
-    """The bits of a scalar as a type of the same width. Raises TraceError: the widths differ."""
+    """The bits of a scalar as a type of the same width; a byte as bool is whether it is not 0.
+
+    Raises TraceError: the widths differ.
+    """
