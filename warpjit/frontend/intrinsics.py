@@ -187,12 +187,12 @@ def alloc_shared(
         )
     least = 16
     if isinstance(placed, ComposeLayout):
-        least = max(least, placed.period * element.bytes)
+        least = max(least, placed.period * element.bits // 8)
     alignment = least if align is None else static_int(align, "align")
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1024:
         raise TraceError(f"T.alloc_shared: align: expected a power of two up to 1024 but got {alignment}")
     name = tracer.builder.unique(tracer.hint or "shared")
-    buffer = SharedBuffer(name, placed.span("m") * element.bytes, max(alignment, element.bytes))
+    buffer = SharedBuffer(name, -(-placed.span("m") * element.bits // 8), max(alignment, element.bytes))
     tracer.shared.append(buffer)
     return TensorValue(name, element, sizes, buffer, placed, align=buffer.align, loc=tracer.builder.loc)
 

@@ -19,6 +19,7 @@ from warpjit.frontend.addresses import (
 )
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
+from warpjit.frontend.views import reinterpret
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Uniformity
@@ -51,10 +52,10 @@ def load(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) 
     if isinstance(tensor.base, Registers):
         read = _read_nibble if tensor.dtype in NIBBLES else _read
         return read(builder, tensor, register(tensor, coordinates))
+    if tensor.dtype in NIBBLES:
+        return _load_nibble(builder, tensor, coordinates)
     place = address(builder, tensor, coordinates)
-    row = LOAD.get((tensor.space, tensor.dtype.name))
-    if row is None:
-        raise _no_element(tensor)
+    row = LOAD[tensor.space, tensor.dtype.name]
     facts = fact.of_type(tensor.dtype, _uniformity(builder, place))
     local = builder.local("v", tensor.dtype, facts)
     builder.issue(row, (local, place))
@@ -67,7 +68,12 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
         raise TraceError(f"{tensor.name} holds mbarriers: they change through mbarrier instructions only")
     if not isinstance(value, Scalar) and not is_number(value):
         raise TraceError(f"expected a number to store in {tensor.name} but got {arithmetic.describe(value)}")
-    if tensor.dtype in NIBBLES and isinstance(tensor.base, Registers):
+    if tensor.dtype in NIBBLES and not isinstance(tensor.base, Registers):
+        raise TraceError(
+            f"expected whole bytes to be stored but {tensor.name} holds {tensor.dtype}: T.store a local tensor, or view "
+            "the tensor as uint8"
+        )
+    if tensor.dtype in NIBBLES:
         _write_nibble(builder, tensor, register(tensor, coordinates), value)
         return
     scalar = (
@@ -79,16 +85,7 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
         _write(builder, tensor, register(tensor, coordinates), scalar)
         return
     place = address(builder, tensor, coordinates)
-    row = STORE.get((tensor.space, tensor.dtype.name))
-    if row is None:
-        raise _no_element(tensor)
-    builder.issue(row, (place, builder.atom(scalar)))
-
-
-def _no_element(tensor: TensorValue) -> TraceError:
-    return TraceError(
-        f"expected elements of a byte or more but {tensor.name} holds {tensor.dtype}: view the tensor as uint8"
-    )
+    builder.issue(STORE[tensor.space, tensor.dtype.name], (place, builder.atom(scalar)))
 
 
 def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> Pointer:
@@ -96,6 +93,15 @@ def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> 
     if isinstance(tensor.base, Registers):
         raise TraceError(f"{tensor.name} is in registers: it has no address")
     coordinates = indices(tensor, items or (0,) * len(tensor.shape))
+    if tensor.dtype in NIBBLES:
+        *outer, last = coordinates
+        if (last if isinstance(last, int) else last.facts.multiple) % 2:
+            raise TraceError(
+                f"expected the last index to be known to be even but {tensor.name} holds {tensor.dtype}, two a byte"
+            )
+        half: Index = last // 2 if isinstance(last, int) else arithmetic.binary(builder, "floordiv", last, 2)
+        coordinates = (*outer, half)
+        tensor = reinterpret(builder, tensor, dtypes.uint8)
     checked(tensor, coordinates, builder.block.dead)
     offset = element_offset(builder, tensor, coordinates)
     return Pointer(address_at(builder, tensor, coordinates, offset), tensor, alignment_at(builder, tensor, offset))
@@ -206,10 +212,29 @@ def _insert(builder: Builder, word: Scalar, value: Scalar, bits: int, part: int)
     return builder.operate(INSERT[bits], operands, fact.of_type(dtypes.uint32), params=(("index", part),))
 
 
-# ---- four-bit elements of registers ------------------------------------------------------------------
+# ---- four-bit elements ------------------------------------------------------------------
 
 NIBBLES = {dtypes.int4: dtypes.int8, dtypes.uint4: dtypes.uint8}
-"""The type in which the value of a 4-bit element of a register is read and written."""
+"""The type in which the value of a 4-bit element is read and written."""
+
+
+def _load_nibble(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Scalar:
+    """Half of a byte of memory: of two elements the one with the even index is the low half."""
+    *outer, last = coordinates
+    whole: Index = last // 2 if isinstance(last, int) else arithmetic.binary(builder, "floordiv", last, 2)
+    part: Index = last % 2 if isinstance(last, int) else arithmetic.binary(builder, "mod", last, 2)
+    octet = load(builder, reinterpret(builder, tensor, dtypes.uint8), (*outer, whole))
+    word = arithmetic.convert(builder, octet, dtypes.int32)
+    if tensor.dtype is dtypes.uint4:
+        low = arithmetic.binary(builder, "shr", word, arithmetic.binary(builder, "mul", _whole(builder, part), 4))
+        return arithmetic.convert(builder, arithmetic.binary(builder, "and", low, 15), dtypes.uint8)
+    up = arithmetic.binary(builder, "sub", 28, arithmetic.binary(builder, "mul", _whole(builder, part), 4))
+    top = arithmetic.binary(builder, "shl", word, up)
+    return arithmetic.convert(builder, arithmetic.binary(builder, "shr", top, 28), dtypes.int8)
+
+
+def _whole(builder: Builder, index: Index) -> Scalar:
+    return arithmetic.literal(builder, index, dtypes.int32) if isinstance(index, int) else index
 
 
 def _nibble_word(builder: Builder, tensor: TensorValue, element: int) -> tuple[Slot, int]:

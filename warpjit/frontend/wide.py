@@ -94,6 +94,15 @@ def _described(tensor: TensorValue) -> str:
     return f"{tensor.name} of {tensor.dtype}, shape {shown(tensor.shape)}"
 
 
+def _octets(builder: Builder, *tensors: Value) -> tuple[Value, ...]:
+    """Tensors of one 4-bit type as bytes of two elements; others as they are."""
+    first = tensors[0]
+    for each in tensors:
+        if not isinstance(each, TensorValue) or each.dtype not in memory.NIBBLES or each.dtype != first.dtype:
+            return tensors
+    return tuple(reinterpret(builder, each, dtypes.uint8) for each in tensors)
+
+
 # ---- how wide -------------------------------------------------------------------------------------------
 
 
@@ -169,6 +178,9 @@ def _predicate(builder: Builder, what: str, where: Value) -> Atom | None:
 def load(tracer: Tracer, tensor: Value, *, width: Value = None, where: Value = None) -> TensorValue:
     tracer.require_device("T.load")
     builder = tracer.builder
+    (octets,) = _octets(builder, tensor)
+    if octets is not tensor:
+        return reinterpret(builder, load(tracer, octets, width=width, where=where), tensor.dtype)
     side = _side("T.load: tensor", tensor)
     predicate = _predicate(builder, "T.load", where)
     cut = _cut(builder, "T.load", (side,), width)
@@ -206,6 +218,7 @@ def _fill(builder: Builder, result: TensorValue, pieces: Sequence[Slot]) -> None
 def store(tracer: Tracer, tensor: Value, value: Value, *, width: Value = None, where: Value = None) -> None:
     tracer.require_device("T.store")
     builder = tracer.builder
+    tensor, value = _octets(builder, tensor, value)
     side = _side("T.store: tensor", tensor)
     flat, start = _flat(side, value)
     predicate = _predicate(builder, "T.store", where)
@@ -257,6 +270,8 @@ def copy(
     tracer.require_device("T.copy")
     if tracer.sketches():
         return
+    if valid is None:
+        dst, src = _octets(tracer.builder, dst, src)
     to, of = _side("T.copy: dst", dst), _side("T.copy: src", src)
     if to.tensor.dtype != of.tensor.dtype or to.shape != of.shape:
         raise TraceError(

@@ -83,7 +83,8 @@ def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = 
             by what is known of sizes, strides and starts (`T.dynamic("N", multiple_of=8)`, `T.assume(n % 8 == 0)`)
     where   a bool; lanes in which it is false read nothing and get zeros, whatever the address
 
-    Returns a local tensor of the window's shape and type, row-major.
+    Returns a local tensor of the window's shape and type, row-major, for every type: 16 bytes of float16 are 8
+    elements, or by `.view("float16x2")` 4 pairs. It is indexed like any tensor.
     Raises TraceError: no window of global or shared memory, a width that is not legal, a chunk that is not contiguous
     or not known to be aligned (with what would have to be divisible).
     """

@@ -175,6 +175,11 @@ class ScalarInKernel:
     them rounds to nearest even and saturates: what is too large, infinities too, becomes 448 or 57344 of its sign, and
     NaN stays NaN (`cvt.rn.satfinite` from sm_89 on; older targets get the same bits by integer arithmetic).
 
+    4-bit integers (int4, uint4) are elements of tensors only, the even one of two in the low half of their byte:
+    torch has none, so a tensor of uint8 is viewed, `t.view("int4")`. Read, one is an int8 or uint8; `T.load`, `T.store`
+    and `T.copy` move them by whole bytes, and elements of local tensors are written one by one (integers modulo 16,
+    floats towards zero, saturating). A store of one to memory is refused, for a lane would have to keep its neighbour.
+
     Pairs, float16x2 and bfloat16x2, are two 16-bit floats in one 32-bit register. `T.float16x2(low, high)` makes one
     (of two float32 by one conversion), `T.float16x2(x)` has x in both halves, `pair[0]` and `pair[1]` are the halves,
     `t.view("float16x2")` reads tensors of float16 by pairs, and `T.reinterpret(word, "float16x2")` takes the bits of a
