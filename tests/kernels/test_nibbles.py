@@ -87,6 +87,6 @@ def test_what_halves_of_bytes_cannot_do():
 
     assert [[message for message, _ in refused(body)] for body in (odd, window, partly)] == [
         ["expected the last index to be known to be even but shared holds int4, two a byte"],
-        ["the last axis of tile, shape (3,), is not a multiple of 2: view(uint8)"],
+        ["view(uint8) of tile: expected a last axis that is a multiple of 2 but got shape (3,)"],
         ["T.copy: dst: an element of shared is a int4, less than a byte: view it as uint8"],
     ]

@@ -70,8 +70,8 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
         raise TraceError(f"expected a number to store in {tensor.name} but got {arithmetic.describe(value)}")
     if tensor.dtype in NIBBLES and not isinstance(tensor.base, Registers):
         raise TraceError(
-            f"expected whole bytes to be stored but {tensor.name} holds {tensor.dtype}: T.store a local tensor, or view "
-            "the tensor as uint8"
+            f"expected whole bytes to be stored but {tensor.name} holds {tensor.dtype}: T.store a local tensor, or "
+            "view the tensor as uint8"
         )
     if tensor.dtype in NIBBLES:
         _write_nibble(builder, tensor, register(tensor, coordinates), value)
