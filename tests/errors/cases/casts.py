@@ -1,0 +1,32 @@
+"""Casts with a stated direction, and elements of half a byte."""
+
+from catalogue import Case, Topic
+
+
+def of(call: str, message: str) -> Case:
+    return Case(call, message, call)
+
+
+TOPIC = Topic(
+    "The language",
+    "Casts and small elements",
+    (
+        of('T.cast(n, "float32", rounding="away")',
+           'T.cast: expected rounding to be "nearest", "zero", "down" or "up" but got str \'away\''),
+        of('T.cast(n, "int8", saturate=1)', "T.cast: expected saturate to be True, False or None but got int 1"),
+        of('T.cast(A, "int8", saturate=True)', "T.cast: expected a number but got the tensor A"),
+        of('T.cast(n, "bool", saturate=True)',
+           "T.cast: expected no rounding= and no saturate= for int32 to bool"),
+        of('T.cast(A[0, 0], "bfloat16", rounding="up")',
+           'T.cast: float32 to bfloat16 rounds "nearest" or "zero" but got rounding="up"'),
+        of('T.cast(A[0, 0], "float8_e5m2", rounding="zero")',
+           'T.cast: float32 to float8_e5m2 rounds "nearest" but got rounding="zero"'),
+        of('T.cast(A[0, 0], "int8", saturate=False)',
+           "T.cast: float32 to int8 always saturates: expected no saturate=False"),
+        of('T.cast(n, "int8", rounding="zero")', "T.cast: int32 to int8 does not round: expected no rounding="),
+        Case("""
+            tile = T.alloc_shared((4, 8), "int4")
+            tile.ptr(0, lane)
+            """, "expected the last index to be known to be even but tile holds int4, two a byte", "tile.ptr(0, lane)"),
+    ),
+)  # fmt: skip
