@@ -88,5 +88,5 @@ def test_what_halves_of_bytes_cannot_do():
     assert [[message for message, _ in refused(body)] for body in (odd, window, partly)] == [
         ["expected the last index to be known to be even but shared holds int4, two a byte"],
         ["view(uint8) of tile: expected a last axis that is a multiple of 2 but got shape (3,)"],
-        ["T.copy: dst: an element of shared is a int4, less than a byte: view it as uint8"],
+        ["T.copy: dst: expected elements of a byte or more but shared holds int4: view it as uint8"],
     ]

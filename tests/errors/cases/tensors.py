@@ -73,12 +73,10 @@ TOPIC = Topic(
             """, "x is in registers: it has no address", "x.ptr(0)"),
         Case("""
             x = T.alloc_shared((8,), "int4")
-            a = x[0]
-            """, "expected elements of a byte or more but x holds int4: view the tensor as uint8", "x[0]"),
-        Case("""
-            x = T.alloc_shared((8,), "int4")
             x[0] = 1
-            """, "expected elements of a byte or more but x holds int4: view the tensor as uint8", "x[0] = 1"),
+            """,
+             "expected whole bytes to be stored but x holds int4: T.store a local tensor, or view the tensor as uint8",
+             "x[0] = 1"),
         Case("""
             x = T.alloc_local((8,), "int4")
             x[0] = 9
