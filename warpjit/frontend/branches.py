@@ -35,15 +35,25 @@ class Join:
 
 
 class Path:
-    """One arm after it was traced: its statements, its names, what objects hold, and whether it ended early."""
+    """One arm after it was traced: its statements, its names, what objects hold, and whether it ended early.
 
-    def __init__(self, tracer: Tracer, condition: Scalar, truth: bool, body: Arm, live: Sequence[str]):
+    `before` are the objects that both arms know: what an arm makes is its own.
+    """
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        refined: tuple[tuple[Local, Facts], ...],
+        uniformity: Uniformity,
+        before: list[Picture],
+        body: Arm,
+        live: Sequence[str],
+    ):
         builder = tracer.builder
         scope = tracer.scope
         saved_names, saved_bound, control = dict(scope.names), dict(scope.bound), builder.control
-        before = tracer.objects.picture()
-        builder.open(condition.refines[0 if truth else 1])
-        builder.control = max(control, condition.uniformity)
+        builder.open(refined)
+        builder.control = max(control, uniformity)
         body()
         self.ended = tracer.terminated
         self.names, self.bound = scope.names, scope.bound
@@ -65,7 +75,11 @@ def branch(tracer: Tracer, condition: Scalar, then: Arm, orelse: Arm, live: Sequ
     """An `If` on the device; `live` are the names that an arm may bind and that are read later."""
     builder, loc = tracer.builder, tracer.builder.loc
     atom = builder.atom(condition)
-    paths = [Path(tracer, condition, True, then, live), Path(tracer, condition, False, orelse, live)]
+    before = tracer.objects.picture()
+    paths = [
+        Path(tracer, refined, condition.uniformity, before, arm, live)
+        for refined, arm in zip(condition.refines, (then, orelse), strict=True)
+    ]
     open_paths = [path for path in paths if not path.ended]
     if len(open_paths) < 2:
         _one_way(tracer, If(atom, (), (), condition.uniformity, loc=loc), condition, paths)
