@@ -11,10 +11,12 @@
     expressions   random expressions of a type
     statements    random statements that bind names and write memory
     control       random branches and loops
+    structure     random tuples, lists, dictionaries, bundles and objects
     helpers       random functions and lambdas
     exchanges     random shuffles, votes, sums, atomics, and shared memory between barriers
     programs      a whole module: arguments, kernel, results; a seed makes one program
     trial         one program run all ways, and what differed
+    mutate        programs made wrong, to see that only errors of the family come of them
     shrink        a smaller program that still fails, found on Python's syntax tree
     texts         many kernels in one run of nvcc, whose warnings are read
 

@@ -85,6 +85,35 @@ def _scan(said: Said) -> Answers:
     return list(numbers)
 
 
+def _combined(said: Said) -> Answers:
+    """By a function: neighbours first, lower lanes on its left."""
+    values, width, operation = [args[0] for args, _ in said], _width(said, 2), said[0][0][1]
+    distance = 1
+    while distance < width:
+        pairs = [(values[lane & ~distance], values[lane | distance]) for lane in range(len(values))]
+        values, distance = [operation(a, b) for a, b in pairs], 2 * distance
+    if isinstance(values[0], tuple):
+        return [tuple(lifted(item) for item in value) for value in values]
+    return [lifted(value) for value in values]
+
+
+def _cta_scan(said: Said) -> Answers:
+    """Sums over the threads before, warp by warp."""
+    exclusive = said[0][1].get("exclusive", False)
+    before: Number | None = None
+    answers: Answers = []
+    for first in range(0, len(said), LANES):
+        warp = [((args[0],), {"exclusive": False}) for args, _ in said[first : first + LANES]]
+        mine = _scan(warp)
+        if exclusive:
+            shown = [before, *(each if before is None else before + each for each in mine[:-1])]
+        else:
+            shown = [each if before is None else before + each for each in mine]
+        answers += shown
+        before = mine[-1] if before is None else before + mine[-1]
+    return [cast(0, lifted(said[0][0][0]).type) if each is None else each for each in answers]
+
+
 def _over_cta(step: Callable[[Number, Number], Number]) -> Callable[[Said], Answers]:
     """Each warp's, then those of all warps, the first first."""
 
@@ -119,12 +148,14 @@ WARP: dict[str, Callable[[Said], Answers]] = {
     "T.cuda.warp_min": _reduce(_MIN),
     "T.cuda.warp_max": _reduce(_MAX),
     "T.cuda.warp_scan": _scan,
+    "T.cuda.warp_reduce": _combined,
 }
 CTA: dict[str, Callable[[Said], Answers]] = {
     "T.cuda.cta_sync": _nothing,
     "T.cuda.cta_sum": _over_cta(_SUM),
     "T.cuda.cta_min": _over_cta(_MIN),
     "T.cuda.cta_max": _over_cta(_MAX),
+    "T.cuda.cta_scan": _cta_scan,
 }
 
 

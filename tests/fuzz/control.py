@@ -45,7 +45,7 @@ class Control(Statements):
         """The end of a branch: `break`, `continue` and `return`, where they may stand."""
         if self.jumps == "device" and self.chance(0.3) and (not self.loop_together or (same and self.together)):
             self.emit(indent, self.pick("break", "continue"))
-        elif self.returns and not self.jumps and self.chance(0.3):
+        elif self.returns and self.chance(0.3):
             self.emit(indent, self.return_text())
 
     def return_text(self) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from .control import Control
+from .structure import Structure
 from .types import ALL, FLOATS, INTS, WORDS
 
 CELLS = 8
 LANES = 32
 
 
-class Exchanges(Control):
+class Exchanges(Structure):
     """The kernel's own statements."""
 
     def __init__(self, rng: random.Random, types: tuple[str, ...], inputs: tuple[str, ...], block: int):
@@ -78,16 +78,34 @@ class Exchanges(Control):
 
     def reduction(self, indent: int) -> None:
         kind = self.any_type(*WORDS, *FLOATS)
-        name = self.pick("sum", "min", "max", "scan")
+        name = self.pick("sum", "min", "max", "scan", "reduce")
+        if name == "reduce":
+            return self.combined(indent)
         if name == "scan":
             options = self.pick("", ", exclusive=True")
         else:
             options = self.width()
         self.told(indent, kind, f"T.cuda.warp_{name}({self.of(kind, 2)}{options})")
 
+    def combined(self, indent: int) -> None:
+        """By a function, of a number or of several together."""
+        function = self.pick("a + b", "min(a, b)", "b", "a", "max(a, b)", "a + b")
+        kind = self.any_type(*INTS, *FLOATS)
+        if self.chance(0.6):
+            return self.told(
+                indent, kind, f"T.cuda.warp_reduce({self.of(kind, 2)}, lambda a, b: {function}{self.width()})"
+            )
+        other, names = self.any_type(*INTS, *FLOATS), [self.fresh(), self.fresh()]
+        pair = f"({self.of(kind, 2)}, {self.of(other, 2)})"
+        both = "lambda a, b: (min(a[0], b[0]), a[1] if a[0] <= b[0] else b[1])"
+        self.emit(indent, f"{', '.join(names)} = T.cuda.warp_reduce({pair}, {both})")
+        self.scope.names |= {names[0]: kind, names[1]: other}
+
     def over_cta(self, indent: int) -> None:
         kind, scratch = self.rng.choice(list(self.scratch.items()))
-        self.told(indent, kind, f"T.cuda.cta_{self.pick('sum', 'min', 'max')}({self.of(kind, 2)}, {scratch})")
+        name = self.pick("sum", "min", "max", "scan")
+        options = ", exclusive=True" if name == "scan" and self.chance(0.5) else ""
+        self.told(indent, kind, f"T.cuda.cta_{name}({self.of(kind, 2)}, {scratch}{options})")
 
     def through_shared(self, indent: int) -> None:
         """Each thread writes its element, and reads one of any thread's."""

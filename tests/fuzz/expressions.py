@@ -232,6 +232,8 @@ def _unary(*signs: str) -> Make:
 
 def _extreme(my: Expressions, kind: str, depth: int) -> str:
     a, b = my.beside(kind, depth)
+    if kind in FLOATS and my.chance(0.3):
+        return f"T.{my.pick('min', 'max')}({a}, {b}, nan=True)"
     return f"{my.pick('min', 'max', 'T.min', 'T.max')}({a}, {b})"
 
 
@@ -294,6 +296,20 @@ def _of_bools(my: Expressions, kind: str, depth: int) -> str:
     if kind != "int32":
         return my.of(kind, depth)
     return f"({my.of('bool', depth)} {my.pick('+', '-', '*')} {my.of('bool', depth)})"
+
+
+def _aggregate(my: Expressions, kind: str, depth: int) -> str:
+    """Of a few values, of a comprehension."""
+    name = my.pick("any", "all") if kind == "bool" else my.pick("sum", "min", "max")
+    if my.chance(0.5):
+        items = ", ".join(my.of(kind, depth) for _ in range(my.rng.choice((2, 3))))
+        return f"{name}({items})" if name in ("min", "max") else f"{name}([{items}])"
+    outer = my.scope
+    my.scope = outer.copy()
+    my.scope.names["j"] = STATIC
+    inner = my.of(kind, depth)
+    my.scope = outer
+    return f"{name}({inner} for j in ({my.pick('0, 1', '1, 2', '0, 2, 3')}))"
 
 
 def _fma(my: Expressions, kind: str, depth: int) -> str:
@@ -387,14 +403,14 @@ def _negated(my: Expressions, kind: str, depth: int) -> str:
 INTEGERS: list[tuple[int, Make]] = [
     *[(24, _operator("+", "-", "*", "&", "|", "^")), (12, _divided), (8, _shifted), (5, _unary("-", "~"))],
     *[(7, _extreme), (3, _absolute), (7, _mixed), (9, _converted), (7, _choice), (7, _called), (2, _power)],
-    *[(2, _cdiv), (5, _bits), (2, _of_bools), (4, _guarded)],
+    *[(2, _cdiv), (5, _bits), (2, _of_bools), (4, _guarded), (4, _aggregate)],
 ]
 REALS: list[tuple[int, Make]] = [
     *[(24, _operator("+", "-", "*")), (6, _quotient), (5, _divided), (4, _unary("-")), (7, _extreme), (3, _absolute)],
     *[(7, _mixed), (8, _converted), (6, _choice), (7, _called), (2, _power), (5, _fma), (6, _function)],
-    *[(3, _with_integer), (3, _reinterpreted), (3, _guarded)],
+    *[(3, _with_integer), (3, _reinterpreted), (3, _guarded), (4, _aggregate)],
 ]
 TRUTHS: list[tuple[int, Make]] = [
     *[(24, _compared), (6, _compared_mixed), (6, _chained), (8, _joined), (5, _negated), (4, _converted)],
-    *[(2, _choice), (2, _called), (2, _operator("&", "|", "^", "==", "!=")), (6, _guarded_truth)],
+    *[(2, _choice), (2, _called), (2, _operator("&", "|", "^", "==", "!=")), (6, _guarded_truth), (4, _aggregate)],
 ]

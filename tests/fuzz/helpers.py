@@ -23,7 +23,6 @@ class Body(Control):
         """Write it, and say what it is."""
         kinds = tuple(self.kind() for _ in range(self.rng.randint(1, 3)))
         self.results = tuple(self.kind() for _ in range(self.rng.choice((1, 1, 1, 2, 3))))
-        self.returns = len(self.results) == 1  # of several, the control flow cannot carry which tuple it is
         optional = int(self.chance(0.3))
         name = self.fresh("h")
         parameters = [self.fresh() for _ in kinds]

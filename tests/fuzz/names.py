@@ -102,6 +102,11 @@ def reinterpret(a: Any, kind: str) -> Number:
     return Number(views[width, kind](word), kind)
 
 
+def _check(condition: Any, message: str = "") -> None:
+    if not condition:
+        raise Invalid("an assertion that does not hold")
+
+
 def _assume(condition: Any) -> None:
     if not condition:
         raise Invalid("an assumption that does not hold")
@@ -128,7 +133,7 @@ def _unroll(*bounds: Any) -> Iterable[Any]:
 
 
 BUILTINS: dict[str, Any] = {
-    **{"min": functools.partial(extreme, True), "max": functools.partial(extreme, False)},
+    **{"min": numbers.least_of, "max": numbers.greatest_of},
     **{name: (lambda x, kind=kind: cast(x, kind)) for name, kind in (("int", "int32"), ("float", "float32"))},
     "bool": lambda x: cast(x, "bool"),
 }
@@ -154,6 +159,7 @@ class Names:
         self.popc, self.clz, self.brev, self.lop3, self.prmt, self.cdiv = popc, clz, brev, lop3, prmt, cdiv
         self.funnel_shift_left, self.funnel_shift_right = funnel_left, funnel_right
         self.reinterpret, self.assume, self.unroll, self.range = reinterpret, _assume, _unroll, _range
+        self.device_assert = _check
         self.load, self.store = memory.load, memory.store
         self.cuda = SimpleNamespace(
             lane_id=lambda: Number(self.thread.index % 32, "int32"),

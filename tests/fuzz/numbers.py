@@ -9,6 +9,7 @@ same in both readings, raises `Invalid`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -325,6 +326,28 @@ def extreme(least_one: bool, a: Any, b: Any) -> Number:
         first = bool(np.signbit(x))
         return Number(x if first == least_one else y, kind)
     return Number(x if (x < y) == least_one else y, kind)
+
+
+def extreme_or_nan(least_one: bool, a: Any, b: Any) -> Number:
+    """A NaN where one is."""
+    kind, x, y = meet(lifted(a), lifted(b))
+    if kind in FLOATS and (x != x or y != y):
+        return Number(x if x != x else y, kind)
+    return extreme(least_one, a, b)
+
+
+def _of_all(least_one: bool) -> Callable[..., Any]:
+    def run(*values: Any, nan: bool = False) -> Any:
+        items = list(values[0]) if len(values) == 1 else list(values)
+        if all(isinstance(item, int) for item in items):
+            return min(items) if least_one else max(items)
+        step = extreme_or_nan if nan else extreme
+        return functools.reduce(functools.partial(step, least_one), items)
+
+    return run
+
+
+least_of, greatest_of = _of_all(True), _of_all(False)
 
 
 def fma(a: Any, b: Any, c: Any) -> Number:

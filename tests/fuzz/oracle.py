@@ -98,14 +98,16 @@ class Adapt(ast.NodeTransformer):
     def visit_Module(self, node: ast.Module) -> ast.Module:
         """Names outside of functions stay Python's: they are static."""
         node.body = [
-            self.visit(each) if isinstance(each, ast.FunctionDef) else each
+            self.visit(each) if isinstance(each, ast.FunctionDef | ast.ClassDef) else each
             for each in node.body
-            if not isinstance(each, ast.ImportFrom)
+            if not (isinstance(each, ast.ImportFrom) and each.module == "warpjit")
         ]
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.decorator_list, node.returns = [], None
+        if node.name == "kernel":
+            node.decorator_list = []
+        node.returns = None
         for argument in node.args.args:
             argument.annotation = None
         self.generic_visit(node)

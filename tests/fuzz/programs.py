@@ -52,7 +52,13 @@ def program(seed: int, size: int = 9) -> str:
     scalar = rng.choice(("int32", "int64", "float32", *ALL))
     atomics = {kind: rng.choice(("add", "add", "min", "max", "and", "or", "xor")) for kind in types if kind in WORDS}
     my.atomics = atomics if rng.random() < 0.3 else {}
-    lines = ["from warpjit import T, warpjit", "", f"GRID, BLOCK, SIZE = {grid}, {block}, {rng.randint(1, 5)}"]
+    lines = [
+        "from dataclasses import dataclass, replace",
+        "",
+        "from warpjit import T, warpjit",
+        "",
+        f"GRID, BLOCK, SIZE = {grid}, {block}, {rng.randint(1, 5)}",
+    ]
     n, k = rng.randint(0, 5), elements(rng, scalar, 1)[0]
     lines += [f'SCALARS = {{"n": ("int32", "{n}"), "k": ("{scalar}", "{k}")}}', "INPUTS = {"]
     lines += [f'    "x_{kind}": ("{kind}", "{" ".join(elements(rng, kind, ELEMENTS))}"),' for kind in inputs]
@@ -60,14 +66,22 @@ def program(seed: int, size: int = 9) -> str:
     results = {f"o_{kind}": (kind, RESULTS) for kind in types}
     lines += ["}", f"COUNTS = {counts}", f"RESULTS = {results}", ""]
     talks = rng.random() < 0.45
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        my.define_class()
+    classes, my.lines = my.lines, []
     outside = Body(my, 0, Scope())
     if rng.random() < 0.4:
         my.scope.helpers.append(outside.define())
         my.counter = outside.counter
     tensors = [f"x_{kind}" for kind in inputs] + [f"g_{kind}" for kind in my.atomics] + [f"o_{kind}" for kind in types]
     _kernel(my, size, scalar, talks)
-    head = ["", "@warpjit(contract=False)", f"def kernel({', '.join(['n: T.int32', f'k: T.{scalar}', *tensors])}):"]
-    return "\n".join([*lines, *outside.lines, *head, *my.lines, ""])
+    options = rng.choice(("", "", ", debug=True"))
+    head = [
+        "",
+        f"@warpjit(contract=False{options})",
+        f"def kernel({', '.join(['n: T.int32', f'k: T.{scalar}', *tensors])}):",
+    ]
+    return "\n".join([*lines, *classes, *outside.lines, *head, *my.lines, ""])
 
 
 def _kernel(my: Exchanges, size: int, scalar: str, talks: bool) -> None:

@@ -132,7 +132,7 @@ class Statements(Expressions):
     def assumption(self, indent: int) -> None:
         fact = self.fact(1)
         self.emit(indent, f"if {fact}:")
-        self.emit(indent + 1, f"T.assume({fact})")
+        self.emit(indent + 1, self.pick(f"T.assume({fact})", f"assert {fact}", f"T.device_assert({fact}, 'text')"))
         self.block(indent + 1, 1, False)
 
     # ---- memory ----------------------------------------------------------------------------------------
