@@ -98,7 +98,7 @@ def _members(kind: type, owner: str) -> Iterator[str]:
 
 def _tensors() -> Iterator[str]:
     yield "## Tensors in a kernel\n"
-    yield from _functions("T.", core, ("alloc_shared", "alloc_local", "load", "store", "copy"))
+    yield from _functions("T.", core, ("alloc_shared", "alloc_local", "load", "store", "copy", "prefetch"))
     yield f"### Elements and windows: `t[...]`\n\n{markdown(TensorInKernel.__doc__)}\n"
     yield from _members(TensorInKernel, "t")
     yield f"### Pointers\n\n{markdown(Pointer.__doc__)}\n"

@@ -329,12 +329,18 @@ def language_stub() -> str:
         SCALAR,
         *(scalar_class(name) for name in SCALAR_TYPES),
         DYNAMIC,
-        "class Pointer: ...",
+        POINTER,
         tensor_class(),
         instruction_classes(),
         *(function(name, each) for name, each in functions.items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+POINTER = """class Pointer:
+    def __add__(self, bytes: Integer) -> Pointer: ...
+    def __radd__(self, bytes: Integer) -> Pointer: ...
+    def __sub__(self, bytes: Integer) -> Pointer: ..."""
 
 
 def approx_stub() -> str:

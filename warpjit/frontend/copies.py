@@ -184,7 +184,9 @@ def _tensor(row: Row, operand: Operand, value: Value) -> TensorValue:
     if value.space != operand.space:
         raise TraceError(f"{what}: expected a {operand.space} tensor, but {value.name} is {value.space}")
     if value.dtype.bits < 8:
-        raise TraceError(f"{what}: expected elements of a byte or more but {value.name} holds {value.dtype}: view it as uint8")
+        raise TraceError(
+            f"{what}: expected elements of a byte or more but {value.name} holds {value.dtype}: view it as uint8"
+        )
     return value
 
 
@@ -206,7 +208,9 @@ def _copy(row: Row, tensors: tuple[TensorValue, ...], named: dict[str, Value]) -
     if size_operand.kind is not Kind.IMMEDIATE and (size < 1 or size % step):
         raise TraceError(f"{row.text}: operand size: expected a positive multiple of {step} bytes but got {size}")
     if whole % size or size % dst.dtype.bytes:
-        raise TraceError(f"{row.text}: operand size: expected a divisor of the {whole} bytes of the last axis but got {size}")
+        raise TraceError(
+            f"{row.text}: operand size: expected a divisor of the {whole} bytes of the last axis but got {size}"
+        )
     named["size"] = size
     return Copy(row, tensors, shape[:rank], size // dst.dtype.bytes, size)
 

@@ -62,9 +62,11 @@ def binary(tracer: Tracer, kind: type[ast.operator], left: Value, right: Value) 
     """`left kind right` on any values."""
     name, function = BINARY[kind]
     left, right = _size(tracer, left), _size(tracer, right)
+    if isinstance(left, Pointer) or isinstance(right, Pointer):
+        return memory.moved(tracer.builder, name, left, right)
     if not isinstance(left, Scalar) and not isinstance(right, Scalar):
         for side in (left, right):
-            if isinstance(side, TensorValue | Pointer):
+            if isinstance(side, TensorValue):
                 raise _no_operand(name, side)
             if is_kernel_value(side) and not isinstance(side, tuple | list):
                 raise TraceError(f"{name} of {arithmetic.describe(side)}: operations work on its attributes")

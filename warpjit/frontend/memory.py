@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -14,8 +16,10 @@ from warpjit.frontend.addresses import (
     axis_index,
     checked,
     element_offset,
+    offset_multiple,
     register,
     wrong_rank,
+    static_int,
 )
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
@@ -23,7 +27,7 @@ from warpjit.frontend.views import reinterpret
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Uniformity
-from warpjit.ir.nodes import Address, Const, Op, Registers, Slot
+from warpjit.ir.nodes import Address, Const, GlobalBuffer, Local, Op, Registers, Slot
 from warpjit.isa.memory import LOAD, STORE
 from warpjit.isa.scalar import BITCAST, EXTRACT, INSERT, MOVE, PACK64, UNPACK64
 
@@ -105,6 +109,31 @@ def pointer(builder: Builder, tensor: TensorValue, items: tuple[Value, ...]) -> 
     checked(tensor, coordinates, builder.block.dead)
     offset = element_offset(builder, tensor, coordinates)
     return Pointer(address_at(builder, tensor, coordinates, offset), tensor, alignment_at(builder, tensor, offset))
+
+
+def moved(builder: Builder, op: str, left: Value, right: Value) -> Pointer:
+    """`pointer + bytes`, `bytes + pointer` and `pointer - bytes`: which element it points to is not known any more."""
+    place, by = (left, right) if isinstance(left, Pointer) else (right, left)
+    if op not in ("add", "sub") or (op == "sub" and place is right) or isinstance(by, Pointer):
+        raise TraceError(f"{op} of pointers: expected pointer + bytes or pointer - bytes")
+    if isinstance(by, Scalar) and not by.dtype.is_int:
+        raise TraceError(f"expected an integer, a number of bytes, beside a pointer but got {arithmetic.describe(by)}")
+    old = place.address
+    if not isinstance(by, Scalar):
+        step = static_int(by, "the bytes beside a pointer")
+        moved_to = replace(old, constant=old.constant + (step if op == "add" else -step), access=None)
+        return replace(place, address=moved_to, align=math.gcd(place.align, step))
+    wide = by.dtype.bits == 64 or (isinstance(old.buffer, GlobalBuffer) and old.buffer.wide)
+    dtype = dtypes.int64 if wide or (old.offset is not None and old.offset.dtype.bits == 64) else dtypes.int32
+    start: Value = builder.scalar_of(old.offset) if isinstance(old.offset, Local) else 0
+    if isinstance(start, Scalar):
+        start = arithmetic.convert(builder, start, dtype)
+    total = arithmetic.binary(builder, op, start, arithmetic.convert(builder, by, dtype))
+    return replace(
+        place,
+        address=Address(old.buffer, builder.atom(total), old.constant),
+        align=math.gcd(place.align, offset_multiple(builder, by)),
+    )
 
 
 # ---- registers ------------------------------------------------------------------------------------------

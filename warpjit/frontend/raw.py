@@ -137,8 +137,10 @@ def _raw_fragment(tracer: Tracer, row: Row, operand: Operand, value: Value, size
             start = static_int(value.offset, "an offset")
             if places is not None and not any(axis.kind == "thread" for axis in value.layout.axes):
                 return Fragment((tuple(Slot(value.base, start + int(place)) for place in places),))
-    raise TraceError(f"{what}: expected a local tensor of {operand.registers} registers of {operand.dtype.bits} bits but got "
-        f"{arithmetic.describe(value)}")
+    raise TraceError(
+        f"{what}: expected a local tensor of {operand.registers} registers of {operand.dtype.bits} bits but got "
+        f"{arithmetic.describe(value)}"
+    )
 
 
 RAW: dict[Kind, Callable[[Tracer, Row, Operand, Value, int], OperandValue]] = {

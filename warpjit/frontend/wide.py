@@ -1,4 +1,4 @@
-"""`T.load`, `T.store` and `T.copy`: accesses of up to 16 bytes, which plain indexing never makes.
+"""`T.load`, `T.store`, `T.copy` and `T.prefetch`: accesses of up to 16 bytes, which plain indexing never makes.
 
 A tile falls into chunks of `width` bytes of its last axis, contiguous and aligned by proof (`chunks`); each is one
 access. Chunks of 8 and 16 bytes are words of 32 bits, smaller ones one word of their size. What a thread copies goes
@@ -16,6 +16,7 @@ from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
 from warpjit.frontend.addresses import Index, address, bounds, offset_multiple, shown, static_int
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.caching import copy_caches, load_cache, store_cache
 from warpjit.frontend.calls import INTRINSICS
 from warpjit.frontend.chunks import check_aligned, check_contiguous, chunk_starts
 from warpjit.frontend.loops import MAX_EXPANDED
@@ -28,6 +29,7 @@ from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Address, Allocate, Atom, Const, Registers, Slot
+from warpjit.isa.cached_memory import CACHED_LOAD, CACHED_STORE, PREFETCH
 from warpjit.isa.memory import LOAD, STORE
 from warpjit.isa.scalar import MOVE, PACK64
 from warpjit.isa.wide_memory import LOAD_WORDS, STORE_WORDS
@@ -84,7 +86,9 @@ def _side(what: str, value: Value) -> Side:
     if value.dtype is dtypes.mbarrier:
         raise TraceError(f"{what}: {value.name} holds mbarriers: only mbarrier instructions may touch them")
     if value.dtype.bits < 8:
-        raise TraceError(f"{what}: expected elements of a byte or more but {value.name} holds {value.dtype}: view it as uint8")
+        raise TraceError(
+            f"{what}: expected elements of a byte or more but {value.name} holds {value.dtype}: view it as uint8"
+        )
     if not value.shape:
         raise TraceError(f"{what}: expected at least one axis, but {value.name} is a single element")
     return Side(what, value, tuple(static_int(extent, f"{what}: an extent of {value.name}") for extent in value.shape))
@@ -152,15 +156,25 @@ def _zero(builder: Builder, slots: Sequence[Slot]) -> None:
         builder.issue(MOVE[slot.dtype.name], (slot, Const(0.0 if slot.dtype.is_float else 0, slot.dtype)))
 
 
-def _load(builder: Builder, cut: Cut, place: Address, slots: Sequence[Slot], predicate: Atom | None) -> None:
+def _load(
+    builder: Builder, cut: Cut, place: Address, slots: Sequence[Slot], predicate: Atom | None, cache: str | None
+) -> None:
     space = place.buffer.space
-    row = LOAD[space, cut.word.name] if cut.words == 1 else LOAD_WORDS[space, cut.words]
+    if cache is not None:
+        row = CACHED_LOAD[cache, cut.word.bits, cut.words]
+    else:
+        row = LOAD[space, cut.word.name] if cut.words == 1 else LOAD_WORDS[space, cut.words]
     builder.issue(row, (*slots, place), predicate=predicate)
 
 
-def _store(builder: Builder, cut: Cut, place: Address, words: Sequence[Atom], predicate: Atom | None) -> None:
+def _store(
+    builder: Builder, cut: Cut, place: Address, words: Sequence[Atom], predicate: Atom | None, cache: str | None
+) -> None:
     space = place.buffer.space
-    row = STORE[space, cut.word.name] if cut.words == 1 else STORE_WORDS[space, cut.words]
+    if cache is not None:
+        row = CACHED_STORE[cache, cut.word.bits, cut.words]
+    else:
+        row = STORE[space, cut.word.name] if cut.words == 1 else STORE_WORDS[space, cut.words]
     builder.issue(row, (place, *words), predicate=predicate)
 
 
@@ -175,7 +189,9 @@ def _predicate(builder: Builder, what: str, where: Value) -> Atom | None:
 # ---- between memory and registers -----------------------------------------------------------------------
 
 
-def load(tracer: Tracer, tensor: Value, *, width: Value = None, where: Value = None) -> TensorValue:
+def load(
+    tracer: Tracer, tensor: Value, *, width: Value = None, where: Value = None, cache: Value = None
+) -> TensorValue:
     tracer.require_device("T.load")
     builder = tracer.builder
     (octets,) = _octets(builder, tensor)
@@ -183,6 +199,7 @@ def load(tracer: Tracer, tensor: Value, *, width: Value = None, where: Value = N
         return reinterpret(builder, load(tracer, octets, width=width, where=where), tensor.dtype)
     side = _side("T.load: tensor", tensor)
     predicate = _predicate(builder, "T.load", where)
+    how = load_cache("T.load", cache, side.tensor)
     cut = _cut(builder, "T.load", (side,), width)
     dtype, starts = side.tensor.dtype, chunk_starts(side.shape, cut.elements)
     result = registers_tensor(builder, side.shape, dtype, TileLayout(S[side.shape]), tracer.hint or "loaded")
@@ -196,7 +213,7 @@ def load(tracer: Tracer, tensor: Value, *, width: Value = None, where: Value = N
         _zero(builder, slots)
     for number, start in enumerate(starts):
         place = address(builder, side.tensor, start)
-        _load(builder, cut, place, slots[number * cut.words : (number + 1) * cut.words], predicate)
+        _load(builder, cut, place, slots[number * cut.words : (number + 1) * cut.words], predicate, how)
     if not direct:
         _fill(builder, result, slots)
     return result
@@ -215,13 +232,16 @@ def _fill(builder: Builder, result: TensorValue, pieces: Sequence[Slot]) -> None
         memory.store(builder, flat, (index,), value)
 
 
-def store(tracer: Tracer, tensor: Value, value: Value, *, width: Value = None, where: Value = None) -> None:
+def store(
+    tracer: Tracer, tensor: Value, value: Value, *, width: Value = None, where: Value = None, cache: Value = None
+) -> None:
     tracer.require_device("T.store")
     builder = tracer.builder
     tensor, value = _octets(builder, tensor, value)
     side = _side("T.store: tensor", tensor)
     flat, start = _flat(side, value)
     predicate = _predicate(builder, "T.store", where)
+    how = store_cache("T.store", cache, side.tensor)
     cut = _cut(builder, "T.store", (side,), width, lambda cut: start % cut.packed == 0)
     if start % cut.packed:
         raise TraceError(
@@ -232,7 +252,7 @@ def store(tracer: Tracer, tensor: Value, value: Value, *, width: Value = None, w
     for number, where_to in enumerate(chunk_starts(side.shape, cut.elements)):
         place = address(builder, side.tensor, where_to)
         own = [memory.load(builder, words, (number * cut.words + index,)) for index in range(cut.words)]
-        _store(builder, cut, place, [builder.atom(word) for word in own], predicate)
+        _store(builder, cut, place, [builder.atom(word) for word in own], predicate, how)
 
 
 def _flat(side: Side, value: Value) -> tuple[TensorValue, int]:
@@ -265,7 +285,14 @@ def _flat(side: Side, value: Value) -> tuple[TensorValue, int]:
 
 
 def copy(
-    tracer: Tracer, dst: Value, src: Value, *, scope: Value = "cta", width: Value = None, valid: Value = None
+    tracer: Tracer,
+    dst: Value,
+    src: Value,
+    *,
+    scope: Value = "cta",
+    width: Value = None,
+    valid: Value = None,
+    cache: Value = None,
 ) -> None:
     tracer.require_device("T.copy")
     if tracer.sketches():
@@ -277,6 +304,7 @@ def copy(
         raise TraceError(
             f"T.copy: expected tiles of one type and shape but got {_described(to.tensor)}, and {_described(of.tensor)}"
         )
+    caches = copy_caches(cache, of.tensor, to.tensor)
     ends = [
         None if end is None or _reaches(end, extent) else end
         for end, extent in zip(limits(tracer, "T.copy", valid, to.shape), to.shape, strict=True)
@@ -297,7 +325,7 @@ def copy(
         )
     together = max(IN_FLIGHT // cut.words, 1)
     for first in range(0, len(chunks), together):
-        _move(tracer.builder, cut, to, of, chunks[first : first + together], ends)
+        _move(tracer.builder, cut, to, of, chunks[first : first + together], ends, caches)
 
 
 @dataclass(frozen=True)
@@ -322,7 +350,13 @@ def _multiple(builder: Builder, value: Index) -> int:
 
 
 def _move(
-    builder: Builder, cut: Cut, to: Side, of: Side, chunks: Sequence[Chunk], ends: Sequence[Index | None]
+    builder: Builder,
+    cut: Cut,
+    to: Side,
+    of: Side,
+    chunks: Sequence[Chunk],
+    ends: Sequence[Index | None],
+    caches: tuple[str | None, str | None],
 ) -> None:
     """Load all of these chunks, then store them. Where the elements do not exist, shared memory becomes zero."""
     fills = to.tensor.space == "shared"
@@ -338,9 +372,9 @@ def _move(
         stores = chunk.mine if fills else both
         moves.append(_Move(own, source, target, _atom(builder, both), _atom(builder, stores)))
     for move in moves:
-        _load(builder, cut, move.source, move.slots, move.loads)
+        _load(builder, cut, move.source, move.slots, move.loads, caches[0])
     for move in moves:
-        _store(builder, cut, move.target, move.slots, move.stores)
+        _store(builder, cut, move.target, move.slots, move.stores, caches[1])
 
 
 def _both(builder: Builder, a: Scalar | None, b: Scalar | None) -> Scalar | None:
@@ -351,4 +385,26 @@ def _atom(builder: Builder, condition: Scalar | None) -> Atom | None:
     return None if condition is None else builder.atom(condition)
 
 
-INTRINSICS.update({"T.load": load, "T.store": store, "T.copy": copy})
+# ---- hints ----------------------------------------------------------------------------------------------
+
+LINE = 128
+"""Bytes of a cache line (CUDA C++ Programming Guide, "Global Memory")."""
+
+
+def prefetch(tracer: Tracer, tensor: Value, *, level: Value = "L2", where: Value = None) -> None:
+    tracer.require_device("T.prefetch")
+    builder = tracer.builder
+    side = _side("T.prefetch: tensor", tensor)
+    if side.tensor.space != "global":
+        raise TraceError(f"T.prefetch: tensor: expected a global tensor, but {side.tensor.name} is {side.tensor.space}")
+    row = PREFETCH.get(level) if isinstance(level, str) else None
+    if row is None:
+        legal = ", ".join(f'"{each}"' for each in PREFETCH)
+        raise TraceError(f"T.prefetch: level: expected one of {legal} but got {arithmetic.describe(level)}")
+    predicate = _predicate(builder, "T.prefetch", where)
+    check_contiguous("T.prefetch: tensor", side.tensor, side.shape, side.shape[-1])
+    for start in chunk_starts(side.shape, LINE // side.tensor.dtype.bytes):
+        builder.issue(row, (address(builder, side.tensor, start),), predicate=predicate)
+
+
+INTRINSICS.update({"T.load": load, "T.store": store, "T.copy": copy, "T.prefetch": prefetch})

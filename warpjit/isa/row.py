@@ -259,6 +259,11 @@ class CompleteBytes:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """Tells the memory system what may come: no result depends on it, and any address is legal."""
+
+
+@dataclass(frozen=True)
 class Print:
     """Each active lane prints `text`: a format of C, filled with the operands."""
 
@@ -273,7 +278,7 @@ class Check:
 
 
 Effect: TypeAlias = (
-    Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes | Print | Check
+    Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes | Hint | Print | Check
 )
 
 
@@ -293,6 +298,7 @@ class Row:
     memory        touches memory or synchronises: its asm is volatile with a "memory" clobber
     volatile      its asm is volatile without that clobber: lanes execute it together, so it stays on its path
     uniform       its results are the same in all lanes of the warp
+    fixed         what it reads must not change while the kernel runs (non-coherent loads)
     pure          no effect but its result: unused results may be dropped, equal ones shared
     moves         only moves bits: an unwritten input is not used by it, its bits are unwritten in the result
     divisor       name of the operand that must not be zero, for integer divisions
@@ -313,6 +319,7 @@ class Row:
     memory: bool = False
     volatile: bool = False
     uniform: bool = False
+    fixed: bool = False
     pure: bool = False
     moves: bool = False
     divisor: str = ""

@@ -24,6 +24,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "scalar_words": (),
     "memory": (),
     "wide_memory": (),
+    "cached_memory": ("prefetch",),
     "atomics": ("atom", "red"),
     "warp": ("shfl", "vote", "match", "redux", "activemask"),
     "matrix_move": ("ldmatrix", "stmatrix", "movmatrix"),

@@ -7,13 +7,14 @@ the target have it, and do all threads that must execute it together get there t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 
-from warpjit.errors import Finding, TraceError
+from warpjit.errors import Finding, Note, TraceError
 from warpjit.ir.facts import Uniformity
-from warpjit.ir.nodes import Const, Kernel, Node, Op
+from warpjit.ir.nodes import Address, Const, GlobalBuffer, Kernel, Node, Op, Tile
 from warpjit.ir.walk import every
 from warpjit.isa.pairing import paired, row_of
-from warpjit.isa.row import BarrierSync, Participants, Row, Special
+from warpjit.isa.row import BarrierSync, Operand, Participants, Row, Special
 from warpjit.isa.target import Target
 
 LANES = 32
@@ -119,6 +120,37 @@ def _cluster(kernel: Kernel, target: Target) -> str | None:
     return None
 
 
+def _fixed_memory(kernel: Kernel) -> Iterator[Finding]:
+    """A non-coherent load reads what no thread writes while the kernel runs (PTX manual, "ld.global.nc")."""
+    ops = [(op, row_of(op)) for op in operations(kernel.body)]
+    written = {buffer.name: (buffer, op.loc) for op, row in ops for buffer in _global_buffers(op, attrgetter("writes"))}
+    for op, row in ops:
+        for buffer in _global_buffers(op, attrgetter("reads")) if row.fixed else ():
+            for other, loc in written.values():
+                if other.name == buffer.name:
+                    yield Finding(
+                        f"{row.text} reads {buffer.name}, which the kernel writes: expected a tensor that does not "
+                        "change while it runs",
+                        op.loc,
+                        (Note("it is written here", loc),),
+                    )
+                elif not (buffer.noalias or other.noalias):
+                    yield Finding(
+                        f"{row.text} reads {buffer.name}, which may share memory with {other.name}, which the kernel "
+                        "writes: expected noalias=True in the annotation of one of them",
+                        op.loc,
+                        (Note(f"{other.name} is written here", loc),),
+                    )
+
+
+def _global_buffers(op: Op, mode: Callable[[Operand], bool]) -> Iterator[GlobalBuffer]:
+    """The tensors that an operation reads, or writes."""
+    for operand, value in paired(op):
+        places = (value,) if isinstance(value, Address) else value.addresses if isinstance(value, Tile) else ()
+        if mode(operand):
+            yield from (place.buffer for place in places if isinstance(place.buffer, GlobalBuffer))
+
+
 RULES: tuple[Rule, ...] = (_target_has_it, _verified, _together, _full_warps, _barrier_number)
 
 
@@ -139,5 +171,6 @@ def verify(kernel: Kernel, target: Target) -> None:
                 finding = Finding(message, op.loc)
                 if finding not in findings:
                     findings.append(finding)
+    findings += [each for each in _fixed_memory(kernel) if each not in findings]
     if findings:
         raise TraceError.collect(findings)

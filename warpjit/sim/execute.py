@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import InstructionError
-from warpjit.isa.row import BarrierSync, CompleteBytes, Completion, Kind, Mode, Participants
+from warpjit.isa.row import BarrierSync, CompleteBytes, Completion, Hint, Kind, Mode, Participants
 from warpjit.sim import accesses, barriers, registers
 from warpjit.sim.accesses import Located
 from warpjit.sim.effects import HANDLERS, check_participants
@@ -48,7 +48,7 @@ def turn_of(state: State, step: Step, rows: Array, mask: Array) -> Turn:
 
 def run(state: State, step: Step, turn: Turn) -> None:
     """One operation, all its issues. Raises SimulationError with what it does wrong."""
-    if not turn.mask.any():
+    if not turn.mask.any() or isinstance(step.row.effect, Hint):
         return
     if step.op.predicate is not None:
         _begin_results(state, step)

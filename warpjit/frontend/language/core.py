@@ -74,7 +74,9 @@ def alloc_local(shape: Shape, dtype: DTypeOf[E] = "float32", *, layout: Layout |
 
 
 @intrinsic()
-def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = None) -> Tensor[E]:
+def load(
+    tensor: Tensor[E], *, width: int | None = None, where: Number | None = None, cache: str | None = None
+) -> Tensor[E]:
     """A tile of global or shared memory, read into registers of this thread in accesses of several bytes.
 
     tensor  a window of static shape; its last axis is read chunk by chunk
@@ -82,6 +84,12 @@ def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = 
             widest for which alignment is proven. A chunk must be contiguous, and begin at a multiple of `width` bytes
             by what is known of sizes, strides and starts (`T.dynamic("N", multiple_of=8)`, `T.assume(n % 8 == 0)`)
     where   a bool; lanes in which it is false read nothing and get zeros, whatever the address
+    cache   how caches treat a global access, in the words of PTX: an operator ("ca", "cg", "cs", "lu", "cv"), a
+            priority ("L1::evict_first", "L1::evict_last", "L1::evict_unchanged", "L1::no_allocate"), "nc" with or
+            without one of these (only "ca", "cg", "cs" of the operators), and, but with operators, how much the L2
+            prefetches: "nc.L1::no_allocate.L2::128B". Omitted: the compiler's choice. A tensor read with "nc" must not
+            change while the kernel runs: it is refused where the kernel writes it, or another tensor that may share
+            memory with it, which `noalias=True` in the annotation of one of them excludes
 
     Returns a local tensor of the window's shape and type, row-major, for every type: 16 bytes of float16 are 8
     elements, or by `.view("float16x2")` 4 pairs. It is indexed like any tensor.
@@ -91,13 +99,21 @@ def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = 
 
 
 @intrinsic()
-def store(tensor: Tensor[E], value: Tensor[E], *, width: int | None = None, where: Number | None = None) -> None:
+def store(
+    tensor: Tensor[E],
+    value: Tensor[E],
+    *,
+    width: int | None = None,
+    where: Number | None = None,
+    cache: str | None = None,
+) -> None:
     """Registers of this thread, written to a tile of global or shared memory in accesses of several bytes.
 
     tensor  a window of static shape
     value   a local tensor of the same shape and type: this thread's elements, row-major
     width   bytes of one access, as in `T.load`
     where   a bool; lanes in which it is false write nothing, whatever the address
+    cache   how caches treat a global access: an operator ("wb", "cg", "cs", "wt") or a priority, as in `T.load`
 
     Raises TraceError: as `T.load`; `value` is of another shape or type, spread over lanes, or in another order.
     """
@@ -111,6 +127,7 @@ def copy(
     scope: ScopeName = "cta",
     width: int | None = None,
     valid: tuple[Integer | None, ...] | None = None,
+    cache: str | tuple[str | None, str | None] | None = None,
 ) -> None:
     """Copies a tile of global or shared memory to another, through registers; the threads of `scope` share the work.
 
@@ -121,11 +138,25 @@ def copy(
     valid     for each axis how many elements exist, an integer or None for all. Elements beyond become zeros in a
               shared `dst`, and are not written to a global one; of `src` they are not read. The last axis' must be
               known to be a multiple of the elements of a chunk (with `width` omitted, chunks shrink to suit it)
+    cache     how caches treat the load of a global `src`, else the store, as in `T.load` and `T.store`; or a pair, one
+              for each
 
     A thread loads up to 64 registers before it stores the first. No barrier is added: put `T.cuda.cta_sync()` before
     others read `dst`.
     Raises TraceError: as `T.load`; tiles of different shapes or types, a block that does not divide into the scope,
     control flow in which the threads of the scope part, more than 4,096 chunks for a thread.
+    """
+
+
+@intrinsic()
+def prefetch(tensor: Tensor[Any], *, level: str = "L2", where: Number | None = None) -> None:
+    """Asks the caches for the lines of a window of a global tensor: one hint for each 128 bytes of its last axis.
+
+    tensor  a window of static shape, contiguous along its last axis; it may reach beyond the tensor
+    level   "L1", "L2", or "L2::evict_last", "L2::evict_normal" (sm_80 or later)
+    where   a bool; lanes in which it is false do nothing
+
+    Nothing waits for it, and no result depends on it. Raises TraceError: as `T.load`.
     """
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from warpjit.frontend.language import DTypeOf, Index, Instruction, Layout, Number, Scalar
+    from warpjit.frontend.language import DTypeOf, Index, Instruction, Integer, Layout, Number, Scalar
 
 E = TypeVar("E")
 F = TypeVar("F")
@@ -155,8 +155,19 @@ class TensorInKernel(Generic[E]):
 class Pointer:
     """The address of an element of a global or shared tensor, `t.ptr(i, j)`: an operand of instructions.
 
-    Its known alignment follows from the tensor's and from the multiples known of the indices.
+    Its known alignment follows from the tensor's and from the multiples known of the indices. `p + n`, `n + p` and
+    `p - n` move it by n bytes, an int or an integer of the device; which element it means is not checked then, only
+    that what is accessed are bytes of the tensor.
     """
+
+    def __add__(self, bytes: Integer) -> Pointer:
+        raise AssertionError
+
+    def __radd__(self, bytes: Integer) -> Pointer:
+        raise AssertionError
+
+    def __sub__(self, bytes: Integer) -> Pointer:
+        raise AssertionError
 
 
 class ScalarInKernel:
