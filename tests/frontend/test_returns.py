@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import pytest
 import torch
-from language_cases import findings, ints, label, reported
+from language_cases import findings, ints, label
 
 import warpjit
 from warpjit import T
@@ -209,23 +208,46 @@ def test_what_returns_must_have_in_common():
     assert any(name == "tensor" and "a tensor cannot be: only numbers can" in message for name, message, _ in got)
 
 
-@pytest.mark.parametrize("where", ["kernel", "helper"])
-def test_a_return_that_makes_others_miss_a_barrier_is_named(where):
-    def guarded(v, out):
-        if v > 3:
-            return  #: helper
+def test_what_makes_threads_miss_a_barrier_is_named():
+    def guarded(v):
+        if v > 3:  #: helper
+            return
         T.cuda.cta_sync()  #: inside
 
     @warpjit.jit
-    def kernel(x, out, *, where):
+    def kernel(n: T.int32, *, which):
         T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=64))
         t = T.cuda.thread_idx()
-        if where == "helper":
-            guarded(t, out)
-        elif t > 3:
-            return  #: early
-        T.cuda.cta_sync()  #: barrier
+        if which == "helper":
+            guarded(t)
+        if which == "return":
+            for k in range(n):
+                if t > k:
+                    return  #: early
+            T.cuda.cta_sync()  #: barrier
+        if which == "break":
+            for k in range(n):
+                T.cuda.cta_sync()  #: first
+                if t > k:
+                    break  #: leaves
+        if which == "loop":
+            for _ in range(t):  #: lengths
+                T.cuda.warp_sync()  #: warp
+        if which == "branch":
+            if n > 3:
+                if t == 1:  #: part
+                    T.cuda.cta_sync()  #: under
 
-    found = findings(kernel, FEW, FEW, where=where)
-    assert [label(finding.loc) for finding in found] == ["barrier" if where == "kernel" else "inside"]
-    assert reported(kernel, FEW, FEW, where=where)[0][1].startswith("bar.sync")
+    got = {}
+    for which in ("helper", "return", "break", "loop", "branch"):
+        (finding,) = findings(kernel, 3, which=which)
+        (note,) = finding.notes
+        got[which] = (label(finding.loc), label(note.loc), note.message)
+        assert "not all of its threads get there" in finding.message
+    assert got == {
+        "helper": ("inside", "helper", "its threads part here"),
+        "return": ("barrier", "early", "some of its threads return here"),
+        "break": ("first", "leaves", "some of its threads leave the loop here"),
+        "loop": ("warp", "lengths", "its threads run this loop a different number of times"),
+        "branch": ("under", "part", "its threads part here"),
+    }

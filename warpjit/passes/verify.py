@@ -16,6 +16,7 @@ from warpjit.ir.walk import every
 from warpjit.isa.pairing import paired, row_of
 from warpjit.isa.row import BarrierSync, Operand, Participants, Row, Special
 from warpjit.isa.target import Target
+from warpjit.passes.parting import where_threads_part
 
 LANES = 32
 MAX_CLUSTER = 16
@@ -168,7 +169,8 @@ def verify(kernel: Kernel, target: Target) -> None:
         for rule in RULES:
             message = rule(op, row, kernel, target)
             if message is not None:
-                finding = Finding(message, op.loc)
+                notes = where_threads_part(kernel.body, op, _widest_control(op, row)) if rule is _together else ()
+                finding = Finding(message, op.loc, notes)
                 if finding not in findings:
                     findings.append(finding)
     findings += [each for each in _fixed_memory(kernel) if each not in findings]

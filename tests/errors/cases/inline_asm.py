@@ -117,7 +117,7 @@ TOPIC = Topic(
         Case(
             'if lane < 4:\n    T.asm("bar.warp.sync 15;", scope="warp")',
             'T.asm("bar.warp.sync 15;") must be executed by a whole warp together, but it stands under control '
-            "flow that is different from lane to lane: not all of its threads get there",
+            "flow that is different from lane to lane: not all of its threads get there\nnote: its threads part here",
             'T.asm("bar.warp.sync 15;", scope="warp")',
         ),
         Case(
