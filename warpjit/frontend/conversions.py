@@ -44,8 +44,8 @@ def convert(builder: Builder, tensor: TensorValue, layout: Value, scratch: Value
         raise TraceError(f"convert: expected a layout of lanes and registers but got {arithmetic.describe(layout)}")
     if layout.size() != prod(sizes(tensor)):
         raise TraceError(
-            f"convert: {layout!r} places {layout.size()} elements, but {tensor.name}, shape {sizes(tensor)}, has "
-            f"{prod(sizes(tensor))}"
+            f"convert: expected a layout of {prod(sizes(tensor))} elements, as {tensor.name} of shape {sizes(tensor)}, "
+            f"but got {layout!r} of {layout.size()}"
         )
     return _converted(builder, tensor, layout, scratch)
 

@@ -36,7 +36,8 @@ TOPIC = Topic(
         wrong('t.convert("A")', "convert: expected a layout of lanes and registers but got str 'A'"),
         wrong(
             "t.convert(TileLayout(S[32 : 1 @ laneid]))",
-            "convert: TileLayout(S[32 : 1 @ laneid]) places 32 elements, but t, shape (512,), has 512",
+            "convert: expected a layout of 512 elements, as t of shape (512,), but got TileLayout(S[32 : 1 @ laneid]) of "
+            "32",
         ),
         wrong(
             "t.convert(target)",
