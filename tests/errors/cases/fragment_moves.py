@@ -36,8 +36,8 @@ TOPIC = Topic(
         wrong('t.convert("A")', "convert: expected a layout of lanes and registers but got str 'A'"),
         wrong(
             "t.convert(TileLayout(S[32 : 1 @ laneid]))",
-            "convert: expected a layout of 512 elements, as t of shape (512,), but got TileLayout(S[32 : 1 @ laneid]) of "
-            "32",
+            "convert: expected a layout of 512 elements, as t of shape (512,), but got TileLayout(S[32 : 1 @ laneid]) "
+            "of 32",
         ),
         wrong(
             "t.convert(target)",

@@ -1572,7 +1572,10 @@ def dynamic(name: str, *, multiple_of: int = 1) -> Dynamic: ...
 
 constexpr: TypeAlias = Any
 
-class Pointer: ...
+class Pointer:
+    def __add__(self, bytes: Integer) -> Pointer: ...
+    def __radd__(self, bytes: Integer) -> Pointer: ...
+    def __sub__(self, bytes: Integer) -> Pointer: ...
 
 class Tensor(Generic[E]):
     def __init__(
@@ -1709,145 +1712,160 @@ class _St15(Instruction):
 class _St16(Instruction):
     def __call__(self, dst: Pointer, a0: Number, a1: Number, a2: Number, a3: Number, *, pred: Number | None = None) -> None: ...
 
-class _Atom17(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> int32: ...
+class _Ld17(Instruction):
+    def __call__(self, src: Pointer, *, pred: Number | None = None) -> uint8: ...
 
-class _Atom18(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> uint32: ...
+class _Ld18(Instruction):
+    def __call__(self, src: Pointer, *, pred: Number | None = None) -> uint16: ...
 
-class _Atom19(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> uint64: ...
+class _Ld19(Instruction):
+    def __call__(self, src: Pointer, *, pred: Number | None = None) -> uint32: ...
 
-class _Atom20(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float16: ...
+class _St20(Instruction):
+    def __call__(self, dst: Pointer, a0: Number, *, pred: Number | None = None) -> None: ...
 
-class _Atom21(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> bfloat16: ...
+class _Prefetch21(Instruction):
+    def __call__(self, src: Pointer, *, pred: Number | None = None) -> None: ...
 
 class _Atom22(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float32: ...
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> int32: ...
 
 class _Atom23(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float64: ...
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> uint32: ...
 
 class _Atom24(Instruction):
-    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> int64: ...
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> uint64: ...
 
 class _Atom25(Instruction):
-    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint16: ...
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float16: ...
 
 class _Atom26(Instruction):
-    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint32: ...
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> bfloat16: ...
 
 class _Atom27(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float32: ...
+
+class _Atom28(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> float64: ...
+
+class _Atom29(Instruction):
+    def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> int64: ...
+
+class _Atom30(Instruction):
+    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint16: ...
+
+class _Atom31(Instruction):
+    def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint32: ...
+
+class _Atom32(Instruction):
     def __call__(self, a: Pointer, b: Number, c: Number, *, pred: Number | None = None) -> uint64: ...
 
-class _Red28(Instruction):
+class _Red33(Instruction):
     def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> None: ...
 
-class _Shfl29(Instruction):
+class _Shfl34(Instruction):
     def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> uint32: ...
 
-class _Shfl30(Instruction):
+class _Shfl35(Instruction):
     def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> tuple[uint32, bool]: ...
 
-class _Vote31(Instruction):
+class _Vote36(Instruction):
     def __call__(self, a: Number, membermask: Number) -> bool: ...
 
-class _Vote32(Instruction):
+class _Vote37(Instruction):
     def __call__(self, a: Number, membermask: Number) -> uint32: ...
 
-class _Match33(Instruction):
+class _Match38(Instruction):
     def __call__(self, a: Number, membermask: Number) -> tuple[uint32, bool]: ...
 
-class _Redux34(Instruction):
+class _Redux39(Instruction):
     def __call__(self, a: Number, membermask: Number) -> int32: ...
 
-class _Redux35(Instruction):
+class _Redux40(Instruction):
     def __call__(self, a: Number, membermask: Number) -> float32: ...
 
-class _Activemask36(Instruction):
+class _Activemask41(Instruction):
     def __call__(self, *, pred: Number | None = None) -> uint32: ...
 
-class _Ldmatrix37(Instruction):
+class _Ldmatrix42(Instruction):
     def __call__(self, d: Tensor[Any], src: Pointer) -> None: ...
 
-class _Stmatrix38(Instruction):
+class _Stmatrix43(Instruction):
     def __call__(self, dst: Pointer, a: Tensor[Any]) -> None: ...
 
-class _Movmatrix39(Instruction):
+class _Movmatrix44(Instruction):
     def __call__(self, d: Tensor[Any], a: Tensor[Any]) -> None: ...
 
-class _Mma40(Instruction):
+class _Mma45(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
 
-class _Mma41(Instruction):
+class _Mma46(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1]) -> None: ...
 
-class _Mma42(Instruction):
+class _Mma47(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma43(Instruction):
+class _Mma48(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
 
-class _Mma44(Instruction):
+class _Mma49(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma45(Instruction):
+class _Mma50(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma46(Instruction):
+class _Mma51(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma47(Instruction):
+class _Mma52(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma48(Instruction):
+class _Mma53(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma49(Instruction):
+class _Mma54(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Cp50(Instruction):
+class _Cp55(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp51(Instruction):
+class _Cp56(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp52(Instruction):
+class _Cp57(Instruction):
     def __call__(self, *, pred: Number | None = None) -> None: ...
 
-class _Cp53(Instruction):
+class _Cp58(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
-class _Cp54(Instruction):
+class _Cp59(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar55(Instruction):
+class _Bar60(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar56(Instruction):
+class _Bar61(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier57(Instruction):
+class _Mbarrier62(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier58(Instruction):
+class _Mbarrier63(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier59(Instruction):
+class _Mbarrier64(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier60(Instruction):
+class _Mbarrier65(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier61(Instruction):
+class _Mbarrier66(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait62(Instruction):
+class _MbarrierWait67(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect63(Instruction):
+class _Elect68(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -1989,6 +2007,53 @@ class PtxNames:
         text: Literal[
             "ld.global.v2.b32",
             "ld.shared.v2.b32",
+            "ld.global.ca.v2.b32",
+            "ld.global.cg.v2.b32",
+            "ld.global.cs.v2.b32",
+            "ld.global.lu.v2.b32",
+            "ld.global.cv.v2.b32",
+            "ld.global.ca.nc.v2.b32",
+            "ld.global.cg.nc.v2.b32",
+            "ld.global.cs.nc.v2.b32",
+            "ld.global.L1::evict_unchanged.v2.b32",
+            "ld.global.L1::evict_first.v2.b32",
+            "ld.global.L1::evict_last.v2.b32",
+            "ld.global.L1::no_allocate.v2.b32",
+            "ld.global.nc.v2.b32",
+            "ld.global.nc.L1::evict_unchanged.v2.b32",
+            "ld.global.nc.L1::evict_first.v2.b32",
+            "ld.global.nc.L1::evict_last.v2.b32",
+            "ld.global.nc.L1::no_allocate.v2.b32",
+            "ld.global.L2::64B.v2.b32",
+            "ld.global.L2::128B.v2.b32",
+            "ld.global.L2::256B.v2.b32",
+            "ld.global.L1::evict_unchanged.L2::64B.v2.b32",
+            "ld.global.L1::evict_unchanged.L2::128B.v2.b32",
+            "ld.global.L1::evict_unchanged.L2::256B.v2.b32",
+            "ld.global.L1::evict_first.L2::64B.v2.b32",
+            "ld.global.L1::evict_first.L2::128B.v2.b32",
+            "ld.global.L1::evict_first.L2::256B.v2.b32",
+            "ld.global.L1::evict_last.L2::64B.v2.b32",
+            "ld.global.L1::evict_last.L2::128B.v2.b32",
+            "ld.global.L1::evict_last.L2::256B.v2.b32",
+            "ld.global.L1::no_allocate.L2::64B.v2.b32",
+            "ld.global.L1::no_allocate.L2::128B.v2.b32",
+            "ld.global.L1::no_allocate.L2::256B.v2.b32",
+            "ld.global.nc.L2::64B.v2.b32",
+            "ld.global.nc.L2::128B.v2.b32",
+            "ld.global.nc.L2::256B.v2.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::64B.v2.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::128B.v2.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::256B.v2.b32",
+            "ld.global.nc.L1::evict_first.L2::64B.v2.b32",
+            "ld.global.nc.L1::evict_first.L2::128B.v2.b32",
+            "ld.global.nc.L1::evict_first.L2::256B.v2.b32",
+            "ld.global.nc.L1::evict_last.L2::64B.v2.b32",
+            "ld.global.nc.L1::evict_last.L2::128B.v2.b32",
+            "ld.global.nc.L1::evict_last.L2::256B.v2.b32",
+            "ld.global.nc.L1::no_allocate.L2::64B.v2.b32",
+            "ld.global.nc.L1::no_allocate.L2::128B.v2.b32",
+            "ld.global.nc.L1::no_allocate.L2::256B.v2.b32",
         ],
         /,
     ) -> _Ld13: ...
@@ -1998,6 +2063,53 @@ class PtxNames:
         text: Literal[
             "ld.global.v4.b32",
             "ld.shared.v4.b32",
+            "ld.global.ca.v4.b32",
+            "ld.global.cg.v4.b32",
+            "ld.global.cs.v4.b32",
+            "ld.global.lu.v4.b32",
+            "ld.global.cv.v4.b32",
+            "ld.global.ca.nc.v4.b32",
+            "ld.global.cg.nc.v4.b32",
+            "ld.global.cs.nc.v4.b32",
+            "ld.global.L1::evict_unchanged.v4.b32",
+            "ld.global.L1::evict_first.v4.b32",
+            "ld.global.L1::evict_last.v4.b32",
+            "ld.global.L1::no_allocate.v4.b32",
+            "ld.global.nc.v4.b32",
+            "ld.global.nc.L1::evict_unchanged.v4.b32",
+            "ld.global.nc.L1::evict_first.v4.b32",
+            "ld.global.nc.L1::evict_last.v4.b32",
+            "ld.global.nc.L1::no_allocate.v4.b32",
+            "ld.global.L2::64B.v4.b32",
+            "ld.global.L2::128B.v4.b32",
+            "ld.global.L2::256B.v4.b32",
+            "ld.global.L1::evict_unchanged.L2::64B.v4.b32",
+            "ld.global.L1::evict_unchanged.L2::128B.v4.b32",
+            "ld.global.L1::evict_unchanged.L2::256B.v4.b32",
+            "ld.global.L1::evict_first.L2::64B.v4.b32",
+            "ld.global.L1::evict_first.L2::128B.v4.b32",
+            "ld.global.L1::evict_first.L2::256B.v4.b32",
+            "ld.global.L1::evict_last.L2::64B.v4.b32",
+            "ld.global.L1::evict_last.L2::128B.v4.b32",
+            "ld.global.L1::evict_last.L2::256B.v4.b32",
+            "ld.global.L1::no_allocate.L2::64B.v4.b32",
+            "ld.global.L1::no_allocate.L2::128B.v4.b32",
+            "ld.global.L1::no_allocate.L2::256B.v4.b32",
+            "ld.global.nc.L2::64B.v4.b32",
+            "ld.global.nc.L2::128B.v4.b32",
+            "ld.global.nc.L2::256B.v4.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::64B.v4.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::128B.v4.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::256B.v4.b32",
+            "ld.global.nc.L1::evict_first.L2::64B.v4.b32",
+            "ld.global.nc.L1::evict_first.L2::128B.v4.b32",
+            "ld.global.nc.L1::evict_first.L2::256B.v4.b32",
+            "ld.global.nc.L1::evict_last.L2::64B.v4.b32",
+            "ld.global.nc.L1::evict_last.L2::128B.v4.b32",
+            "ld.global.nc.L1::evict_last.L2::256B.v4.b32",
+            "ld.global.nc.L1::no_allocate.L2::64B.v4.b32",
+            "ld.global.nc.L1::no_allocate.L2::128B.v4.b32",
+            "ld.global.nc.L1::no_allocate.L2::256B.v4.b32",
         ],
         /,
     ) -> _Ld14: ...
@@ -2007,6 +2119,14 @@ class PtxNames:
         text: Literal[
             "st.global.v2.b32",
             "st.shared.v2.b32",
+            "st.global.wb.v2.b32",
+            "st.global.cg.v2.b32",
+            "st.global.cs.v2.b32",
+            "st.global.wt.v2.b32",
+            "st.global.L1::evict_unchanged.v2.b32",
+            "st.global.L1::evict_first.v2.b32",
+            "st.global.L1::evict_last.v2.b32",
+            "st.global.L1::no_allocate.v2.b32",
         ],
         /,
     ) -> _St15: ...
@@ -2016,9 +2136,221 @@ class PtxNames:
         text: Literal[
             "st.global.v4.b32",
             "st.shared.v4.b32",
+            "st.global.wb.v4.b32",
+            "st.global.cg.v4.b32",
+            "st.global.cs.v4.b32",
+            "st.global.wt.v4.b32",
+            "st.global.L1::evict_unchanged.v4.b32",
+            "st.global.L1::evict_first.v4.b32",
+            "st.global.L1::evict_last.v4.b32",
+            "st.global.L1::no_allocate.v4.b32",
         ],
         /,
     ) -> _St16: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "ld.global.ca.b8",
+            "ld.global.cg.b8",
+            "ld.global.cs.b8",
+            "ld.global.lu.b8",
+            "ld.global.cv.b8",
+            "ld.global.ca.nc.b8",
+            "ld.global.cg.nc.b8",
+            "ld.global.cs.nc.b8",
+            "ld.global.L1::evict_unchanged.b8",
+            "ld.global.L1::evict_first.b8",
+            "ld.global.L1::evict_last.b8",
+            "ld.global.L1::no_allocate.b8",
+            "ld.global.nc.b8",
+            "ld.global.nc.L1::evict_unchanged.b8",
+            "ld.global.nc.L1::evict_first.b8",
+            "ld.global.nc.L1::evict_last.b8",
+            "ld.global.nc.L1::no_allocate.b8",
+            "ld.global.L2::64B.b8",
+            "ld.global.L2::128B.b8",
+            "ld.global.L2::256B.b8",
+            "ld.global.L1::evict_unchanged.L2::64B.b8",
+            "ld.global.L1::evict_unchanged.L2::128B.b8",
+            "ld.global.L1::evict_unchanged.L2::256B.b8",
+            "ld.global.L1::evict_first.L2::64B.b8",
+            "ld.global.L1::evict_first.L2::128B.b8",
+            "ld.global.L1::evict_first.L2::256B.b8",
+            "ld.global.L1::evict_last.L2::64B.b8",
+            "ld.global.L1::evict_last.L2::128B.b8",
+            "ld.global.L1::evict_last.L2::256B.b8",
+            "ld.global.L1::no_allocate.L2::64B.b8",
+            "ld.global.L1::no_allocate.L2::128B.b8",
+            "ld.global.L1::no_allocate.L2::256B.b8",
+            "ld.global.nc.L2::64B.b8",
+            "ld.global.nc.L2::128B.b8",
+            "ld.global.nc.L2::256B.b8",
+            "ld.global.nc.L1::evict_unchanged.L2::64B.b8",
+            "ld.global.nc.L1::evict_unchanged.L2::128B.b8",
+            "ld.global.nc.L1::evict_unchanged.L2::256B.b8",
+            "ld.global.nc.L1::evict_first.L2::64B.b8",
+            "ld.global.nc.L1::evict_first.L2::128B.b8",
+            "ld.global.nc.L1::evict_first.L2::256B.b8",
+            "ld.global.nc.L1::evict_last.L2::64B.b8",
+            "ld.global.nc.L1::evict_last.L2::128B.b8",
+            "ld.global.nc.L1::evict_last.L2::256B.b8",
+            "ld.global.nc.L1::no_allocate.L2::64B.b8",
+            "ld.global.nc.L1::no_allocate.L2::128B.b8",
+            "ld.global.nc.L1::no_allocate.L2::256B.b8",
+        ],
+        /,
+    ) -> _Ld17: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "ld.global.ca.b16",
+            "ld.global.cg.b16",
+            "ld.global.cs.b16",
+            "ld.global.lu.b16",
+            "ld.global.cv.b16",
+            "ld.global.ca.nc.b16",
+            "ld.global.cg.nc.b16",
+            "ld.global.cs.nc.b16",
+            "ld.global.L1::evict_unchanged.b16",
+            "ld.global.L1::evict_first.b16",
+            "ld.global.L1::evict_last.b16",
+            "ld.global.L1::no_allocate.b16",
+            "ld.global.nc.b16",
+            "ld.global.nc.L1::evict_unchanged.b16",
+            "ld.global.nc.L1::evict_first.b16",
+            "ld.global.nc.L1::evict_last.b16",
+            "ld.global.nc.L1::no_allocate.b16",
+            "ld.global.L2::64B.b16",
+            "ld.global.L2::128B.b16",
+            "ld.global.L2::256B.b16",
+            "ld.global.L1::evict_unchanged.L2::64B.b16",
+            "ld.global.L1::evict_unchanged.L2::128B.b16",
+            "ld.global.L1::evict_unchanged.L2::256B.b16",
+            "ld.global.L1::evict_first.L2::64B.b16",
+            "ld.global.L1::evict_first.L2::128B.b16",
+            "ld.global.L1::evict_first.L2::256B.b16",
+            "ld.global.L1::evict_last.L2::64B.b16",
+            "ld.global.L1::evict_last.L2::128B.b16",
+            "ld.global.L1::evict_last.L2::256B.b16",
+            "ld.global.L1::no_allocate.L2::64B.b16",
+            "ld.global.L1::no_allocate.L2::128B.b16",
+            "ld.global.L1::no_allocate.L2::256B.b16",
+            "ld.global.nc.L2::64B.b16",
+            "ld.global.nc.L2::128B.b16",
+            "ld.global.nc.L2::256B.b16",
+            "ld.global.nc.L1::evict_unchanged.L2::64B.b16",
+            "ld.global.nc.L1::evict_unchanged.L2::128B.b16",
+            "ld.global.nc.L1::evict_unchanged.L2::256B.b16",
+            "ld.global.nc.L1::evict_first.L2::64B.b16",
+            "ld.global.nc.L1::evict_first.L2::128B.b16",
+            "ld.global.nc.L1::evict_first.L2::256B.b16",
+            "ld.global.nc.L1::evict_last.L2::64B.b16",
+            "ld.global.nc.L1::evict_last.L2::128B.b16",
+            "ld.global.nc.L1::evict_last.L2::256B.b16",
+            "ld.global.nc.L1::no_allocate.L2::64B.b16",
+            "ld.global.nc.L1::no_allocate.L2::128B.b16",
+            "ld.global.nc.L1::no_allocate.L2::256B.b16",
+        ],
+        /,
+    ) -> _Ld18: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "ld.global.ca.b32",
+            "ld.global.cg.b32",
+            "ld.global.cs.b32",
+            "ld.global.lu.b32",
+            "ld.global.cv.b32",
+            "ld.global.ca.nc.b32",
+            "ld.global.cg.nc.b32",
+            "ld.global.cs.nc.b32",
+            "ld.global.L1::evict_unchanged.b32",
+            "ld.global.L1::evict_first.b32",
+            "ld.global.L1::evict_last.b32",
+            "ld.global.L1::no_allocate.b32",
+            "ld.global.nc.b32",
+            "ld.global.nc.L1::evict_unchanged.b32",
+            "ld.global.nc.L1::evict_first.b32",
+            "ld.global.nc.L1::evict_last.b32",
+            "ld.global.nc.L1::no_allocate.b32",
+            "ld.global.L2::64B.b32",
+            "ld.global.L2::128B.b32",
+            "ld.global.L2::256B.b32",
+            "ld.global.L1::evict_unchanged.L2::64B.b32",
+            "ld.global.L1::evict_unchanged.L2::128B.b32",
+            "ld.global.L1::evict_unchanged.L2::256B.b32",
+            "ld.global.L1::evict_first.L2::64B.b32",
+            "ld.global.L1::evict_first.L2::128B.b32",
+            "ld.global.L1::evict_first.L2::256B.b32",
+            "ld.global.L1::evict_last.L2::64B.b32",
+            "ld.global.L1::evict_last.L2::128B.b32",
+            "ld.global.L1::evict_last.L2::256B.b32",
+            "ld.global.L1::no_allocate.L2::64B.b32",
+            "ld.global.L1::no_allocate.L2::128B.b32",
+            "ld.global.L1::no_allocate.L2::256B.b32",
+            "ld.global.nc.L2::64B.b32",
+            "ld.global.nc.L2::128B.b32",
+            "ld.global.nc.L2::256B.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::64B.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::128B.b32",
+            "ld.global.nc.L1::evict_unchanged.L2::256B.b32",
+            "ld.global.nc.L1::evict_first.L2::64B.b32",
+            "ld.global.nc.L1::evict_first.L2::128B.b32",
+            "ld.global.nc.L1::evict_first.L2::256B.b32",
+            "ld.global.nc.L1::evict_last.L2::64B.b32",
+            "ld.global.nc.L1::evict_last.L2::128B.b32",
+            "ld.global.nc.L1::evict_last.L2::256B.b32",
+            "ld.global.nc.L1::no_allocate.L2::64B.b32",
+            "ld.global.nc.L1::no_allocate.L2::128B.b32",
+            "ld.global.nc.L1::no_allocate.L2::256B.b32",
+        ],
+        /,
+    ) -> _Ld19: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "st.global.wb.b8",
+            "st.global.cg.b8",
+            "st.global.cs.b8",
+            "st.global.wt.b8",
+            "st.global.L1::evict_unchanged.b8",
+            "st.global.L1::evict_first.b8",
+            "st.global.L1::evict_last.b8",
+            "st.global.L1::no_allocate.b8",
+            "st.global.wb.b16",
+            "st.global.cg.b16",
+            "st.global.cs.b16",
+            "st.global.wt.b16",
+            "st.global.L1::evict_unchanged.b16",
+            "st.global.L1::evict_first.b16",
+            "st.global.L1::evict_last.b16",
+            "st.global.L1::no_allocate.b16",
+            "st.global.wb.b32",
+            "st.global.cg.b32",
+            "st.global.cs.b32",
+            "st.global.wt.b32",
+            "st.global.L1::evict_unchanged.b32",
+            "st.global.L1::evict_first.b32",
+            "st.global.L1::evict_last.b32",
+            "st.global.L1::no_allocate.b32",
+        ],
+        /,
+    ) -> _St20: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "prefetch.global.L1",
+            "prefetch.global.L2",
+            "prefetch.global.L2::evict_last",
+            "prefetch.global.L2::evict_normal",
+        ],
+        /,
+    ) -> _Prefetch21: ...
     @overload
     def __getitem__(
         self,
@@ -2040,7 +2372,7 @@ class PtxNames:
             "atom.shared.max.s32",
         ],
         /,
-    ) -> _Atom17: ...
+    ) -> _Atom22: ...
     @overload
     def __getitem__(
         self,
@@ -2102,7 +2434,7 @@ class PtxNames:
             "atom.shared.exch.b32",
         ],
         /,
-    ) -> _Atom18: ...
+    ) -> _Atom23: ...
     @overload
     def __getitem__(
         self,
@@ -2144,7 +2476,7 @@ class PtxNames:
             "atom.shared.exch.b64",
         ],
         /,
-    ) -> _Atom19: ...
+    ) -> _Atom24: ...
     @overload
     def __getitem__(
         self,
@@ -2156,7 +2488,7 @@ class PtxNames:
             "atom.shared.add.noftz.f16",
         ],
         /,
-    ) -> _Atom20: ...
+    ) -> _Atom25: ...
     @overload
     def __getitem__(
         self,
@@ -2168,7 +2500,7 @@ class PtxNames:
             "atom.shared.add.noftz.bf16",
         ],
         /,
-    ) -> _Atom21: ...
+    ) -> _Atom26: ...
     @overload
     def __getitem__(
         self,
@@ -2180,7 +2512,7 @@ class PtxNames:
             "atom.shared.add.f32",
         ],
         /,
-    ) -> _Atom22: ...
+    ) -> _Atom27: ...
     @overload
     def __getitem__(
         self,
@@ -2192,7 +2524,7 @@ class PtxNames:
             "atom.shared.add.f64",
         ],
         /,
-    ) -> _Atom23: ...
+    ) -> _Atom28: ...
     @overload
     def __getitem__(
         self,
@@ -2209,7 +2541,7 @@ class PtxNames:
             "atom.shared.max.s64",
         ],
         /,
-    ) -> _Atom24: ...
+    ) -> _Atom29: ...
     @overload
     def __getitem__(
         self,
@@ -2221,7 +2553,7 @@ class PtxNames:
             "atom.shared.cas.b16",
         ],
         /,
-    ) -> _Atom25: ...
+    ) -> _Atom30: ...
     @overload
     def __getitem__(
         self,
@@ -2233,7 +2565,7 @@ class PtxNames:
             "atom.shared.cas.b32",
         ],
         /,
-    ) -> _Atom26: ...
+    ) -> _Atom31: ...
     @overload
     def __getitem__(
         self,
@@ -2245,7 +2577,7 @@ class PtxNames:
             "atom.shared.cas.b64",
         ],
         /,
-    ) -> _Atom27: ...
+    ) -> _Atom32: ...
     @overload
     def __getitem__(
         self,
@@ -2377,7 +2709,7 @@ class PtxNames:
             "red.shared.xor.b64",
         ],
         /,
-    ) -> _Red28: ...
+    ) -> _Red33: ...
     @overload
     def __getitem__(
         self,
@@ -2388,7 +2720,7 @@ class PtxNames:
             "shfl.sync.bfly.b32",
         ],
         /,
-    ) -> _Shfl29: ...
+    ) -> _Shfl34: ...
     @overload
     def __getitem__(
         self,
@@ -2399,7 +2731,7 @@ class PtxNames:
             "shfl.sync.bfly.b32.p",
         ],
         /,
-    ) -> _Shfl30: ...
+    ) -> _Shfl35: ...
     @overload
     def __getitem__(
         self,
@@ -2409,7 +2741,7 @@ class PtxNames:
             "vote.sync.uni.pred",
         ],
         /,
-    ) -> _Vote31: ...
+    ) -> _Vote36: ...
     @overload
     def __getitem__(
         self,
@@ -2425,7 +2757,7 @@ class PtxNames:
             "redux.sync.xor.b32",
         ],
         /,
-    ) -> _Vote32: ...
+    ) -> _Vote37: ...
     @overload
     def __getitem__(
         self,
@@ -2434,7 +2766,7 @@ class PtxNames:
             "match.all.sync.b64",
         ],
         /,
-    ) -> _Match33: ...
+    ) -> _Match38: ...
     @overload
     def __getitem__(
         self,
@@ -2444,7 +2776,7 @@ class PtxNames:
             "redux.sync.max.s32",
         ],
         /,
-    ) -> _Redux34: ...
+    ) -> _Redux39: ...
     @overload
     def __getitem__(
         self,
@@ -2459,7 +2791,7 @@ class PtxNames:
             "redux.sync.max.abs.NaN.f32",
         ],
         /,
-    ) -> _Redux35: ...
+    ) -> _Redux40: ...
     @overload
     def __getitem__(
         self,
@@ -2467,7 +2799,7 @@ class PtxNames:
             "activemask.b32",
         ],
         /,
-    ) -> _Activemask36: ...
+    ) -> _Activemask41: ...
     @overload
     def __getitem__(
         self,
@@ -2510,7 +2842,7 @@ class PtxNames:
             "ldmatrix.sync.aligned.m16n16.x2.trans.shared::cta.b8x16.b4x16_p64",
         ],
         /,
-    ) -> _Ldmatrix37: ...
+    ) -> _Ldmatrix42: ...
     @overload
     def __getitem__(
         self,
@@ -2535,7 +2867,7 @@ class PtxNames:
             "stmatrix.sync.aligned.m16n8.x4.trans.shared::cta.b8",
         ],
         /,
-    ) -> _Stmatrix38: ...
+    ) -> _Stmatrix43: ...
     @overload
     def __getitem__(
         self,
@@ -2543,7 +2875,7 @@ class PtxNames:
             "movmatrix.sync.aligned.m8n8.trans.b16",
         ],
         /,
-    ) -> _Movmatrix39: ...
+    ) -> _Movmatrix44: ...
     @overload
     def __getitem__(
         self,
@@ -2682,7 +3014,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
-    ) -> _Mma40: ...
+    ) -> _Mma45: ...
     @overload
     def __getitem__(
         self,
@@ -2729,7 +3061,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.u4.s32",
         ],
         /,
-    ) -> _Mma41: ...
+    ) -> _Mma46: ...
     @overload
     def __getitem__(
         self,
@@ -2744,7 +3076,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
         ],
         /,
-    ) -> _Mma42: ...
+    ) -> _Mma47: ...
     @overload
     def __getitem__(
         self,
@@ -2841,7 +3173,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
-    ) -> _Mma43: ...
+    ) -> _Mma48: ...
     @overload
     def __getitem__(
         self,
@@ -2873,7 +3205,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma44: ...
+    ) -> _Mma49: ...
     @overload
     def __getitem__(
         self,
@@ -2882,7 +3214,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma45: ...
+    ) -> _Mma50: ...
     @overload
     def __getitem__(
         self,
@@ -2890,7 +3222,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
         ],
         /,
-    ) -> _Mma46: ...
+    ) -> _Mma51: ...
     @overload
     def __getitem__(
         self,
@@ -2922,7 +3254,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma47: ...
+    ) -> _Mma52: ...
     @overload
     def __getitem__(
         self,
@@ -2931,7 +3263,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma48: ...
+    ) -> _Mma53: ...
     @overload
     def __getitem__(
         self,
@@ -2939,7 +3271,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
         ],
         /,
-    ) -> _Mma49: ...
+    ) -> _Mma54: ...
     @overload
     def __getitem__(
         self,
@@ -2954,7 +3286,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp50: ...
+    ) -> _Cp55: ...
     @overload
     def __getitem__(
         self,
@@ -2969,7 +3301,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp51: ...
+    ) -> _Cp56: ...
     @overload
     def __getitem__(
         self,
@@ -2993,7 +3325,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp52: ...
+    ) -> _Cp57: ...
     @overload
     def __getitem__(
         self,
@@ -3001,7 +3333,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp53: ...
+    ) -> _Cp58: ...
     @overload
     def __getitem__(
         self,
@@ -3010,7 +3342,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp54: ...
+    ) -> _Cp59: ...
     @overload
     def __getitem__(
         self,
@@ -3023,7 +3355,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar55: ...
+    ) -> _Bar60: ...
     @overload
     def __getitem__(
         self,
@@ -3031,7 +3363,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar56: ...
+    ) -> _Bar61: ...
     @overload
     def __getitem__(
         self,
@@ -3040,7 +3372,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier57: ...
+    ) -> _Mbarrier62: ...
     @overload
     def __getitem__(
         self,
@@ -3049,7 +3381,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier58: ...
+    ) -> _Mbarrier63: ...
     @overload
     def __getitem__(
         self,
@@ -3060,7 +3392,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier59: ...
+    ) -> _Mbarrier64: ...
     @overload
     def __getitem__(
         self,
@@ -3079,7 +3411,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier60: ...
+    ) -> _Mbarrier65: ...
     @overload
     def __getitem__(
         self,
@@ -3094,7 +3426,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier61: ...
+    ) -> _Mbarrier66: ...
     @overload
     def __getitem__(
         self,
@@ -3102,7 +3434,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait62: ...
+    ) -> _MbarrierWait67: ...
     @overload
     def __getitem__(
         self,
@@ -3110,7 +3442,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect63: ...
+    ) -> _Elect68: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
@@ -3270,7 +3602,7 @@ def ceil(a: F) -> F: ...
 
 def clz(a: Integer) -> int32: ...
 
-def copy(dst: Tensor[E], src: Tensor[E], *, scope: ScopeName = "cta", width: int | None = None, valid: tuple[Integer | None, ...] | None = None) -> None: ...
+def copy(dst: Tensor[E], src: Tensor[E], *, scope: ScopeName = "cta", width: int | None = None, valid: tuple[Integer | None, ...] | None = None, cache: str | tuple[str | None, str | None] | None = None) -> None: ...
 
 @overload
 def cos(a: float) -> float: ...
@@ -3318,7 +3650,7 @@ def funnel_shift_left(low: S, high: Integer, n: Integer, *, clamp: Flag = False)
 
 def funnel_shift_right(low: S, high: Integer, n: Integer, *, clamp: Flag = False) -> S: ...
 
-def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = None) -> Tensor[E]: ...
+def load(tensor: Tensor[E], *, width: int | None = None, where: Number | None = None, cache: str | None = None) -> Tensor[E]: ...
 
 @overload
 def log(a: float) -> float: ...
@@ -3355,6 +3687,8 @@ def min(a: S | float, b: S, *, nan: Flag = False) -> S: ...
 def min(a: Number, b: Number, *, nan: Flag = False) -> Any: ...
 
 def popc(a: Integer) -> int32: ...
+
+def prefetch(tensor: Tensor[Any], *, level: str = "L2", where: Number | None = None) -> None: ...
 
 def printf(format: str, *args: Any) -> None: ...
 
@@ -3440,7 +3774,7 @@ def static_assert(condition: Any, message: str = "") -> None: ...
 
 def static_print(*values: Any) -> None: ...
 
-def store(tensor: Tensor[E], value: Tensor[E], *, width: int | None = None, where: Number | None = None) -> None: ...
+def store(tensor: Tensor[E], value: Tensor[E], *, width: int | None = None, where: Number | None = None, cache: str | None = None) -> None: ...
 
 @overload
 def tanh(a: float) -> float: ...
