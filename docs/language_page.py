@@ -130,7 +130,15 @@ def _mathematics() -> Iterator[str]:
 
 
 WHO = ("lane_id", "warp_id", "thread_idx", "block_idx", "block_dim", "grid_dim")
-SYNCHRONISATION = ("cta_sync", "warp_sync", "mbarrier_wait", "elect_sync")
+SYNCHRONISATION = (
+    "cta_sync",
+    "warp_sync",
+    "named_barrier_sync",
+    "named_barrier_arrive",
+    "fence",
+    "mbarrier_wait",
+    "elect_sync",
+)
 
 
 def _threads() -> Iterator[str]:

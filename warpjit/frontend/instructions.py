@@ -109,6 +109,16 @@ def _named(text: str, *fixed: int) -> Callable[..., Value]:
     return run
 
 
+def fence(tracer: Tracer, scope: Value = "cta", *, sc: Value = False) -> None:
+    if scope not in FENCE_SCOPES:
+        legal = ", ".join(f'"{each}"' for each in FENCE_SCOPES)
+        raise TraceError(f"T.cuda.fence: scope: expected one of {legal} but got {describe(scope)}")
+    if not isinstance(sc, bool):
+        raise TraceError(f"T.cuda.fence: sc: expected True or False but got {describe(sc)}")
+    raw(tracer, lookup(f"fence.{'sc' if sc else 'acq_rel'}.{scope}"), [], {})
+
+
+FENCE_SCOPES = ("cta", "cluster", "gpu", "sys")
 ALL_LANES = 0xFFFFFFFF
 
 INTRINSICS.update(
@@ -119,6 +129,9 @@ INTRINSICS.update(
         "T.cuda.convert": convert,
         "T.cuda.has": has,
         "T.cuda.cta_sync": _named("bar.sync", 0),
+        "T.cuda.named_barrier_sync": _named("bar.sync"),
+        "T.cuda.named_barrier_arrive": _named("bar.arrive"),
+        "T.cuda.fence": fence,
         "T.cuda.warp_sync": _named("bar.warp.sync", ALL_LANES),
         "T.cuda.mbarrier_wait": _named("mbarrier_wait"),
         "T.cuda.elect_sync": _named("elect.sync", ALL_LANES),

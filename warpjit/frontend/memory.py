@@ -18,8 +18,8 @@ from warpjit.frontend.addresses import (
     element_offset,
     offset_multiple,
     register,
-    wrong_rank,
     static_int,
+    wrong_rank,
 )
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number

@@ -3,6 +3,8 @@
     cp.async.{ca,cg}.shared.global      operands dst, src, size (immediate: 4, 8, 16; cg only 16), src_size (optional:
                                         bytes that are read, the rest of dst becomes 0)
     cp.async.commit_group, wait_group, wait_all
+    cp.async.mbarrier.arrive...         operand bar: arrives when the thread's copies so far are done; without .noinc
+                                        the phase first gets one more arrival to wait for
     cp.async.bulk...                    operands dst, src, size (multiple of 16), bar: one thread copies `size` bytes,
                                         which are subtracted from the tx-count of bar when they have come
 
@@ -17,10 +19,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from warpjit.ir.dtypes import int32, uint8
+from warpjit.isa import mbarrier_state
 from warpjit.isa.barriers import barrier_operand
 from warpjit.isa.needs import since
 from warpjit.isa.row import (
     Array,
+    ArriveWhenCopied,
     Asm,
     Commit,
     CompleteBytes,
@@ -31,7 +35,7 @@ from warpjit.isa.row import (
     Row,
     WaitGroup,
 )
-from warpjit.isa.scalar_text import immediate, value
+from warpjit.isa.scalar_text import immediate, plain, value
 
 _SECTION = "Data Movement and Conversion Instructions: "
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
@@ -114,6 +118,23 @@ WAIT_ALL = Row(
 )
 
 
+def _arrive(noinc: str, shared: str) -> Row:
+    text = f"cp.async.mbarrier.arrive{noinc}.{shared}.b64"
+    return Row(
+        text=text,
+        operands=(barrier_operand("bar", Mode.UPDATE),),
+        code=Asm(f"{text} [{{bar}}];"),
+        meaning=plain(mbarrier_state.kept if noinc else mbarrier_state.expect_arrival),
+        needs=since(80),
+        effect=ArriveWhenCopied(),
+        memory=True,
+        section=_SECTION + "cp.async.mbarrier.arrive",
+    )
+
+
+ARRIVALS = tuple(_arrive(noinc, shared) for noinc in ("", ".noinc") for shared in ("shared", "shared::cta"))
+
+
 def _bulk(shared: str) -> Row:
     text = f"cp.async.bulk.{shared}.global.mbarrier::complete_tx::bytes"
     return Row(
@@ -138,4 +159,4 @@ def _bulk(shared: str) -> Row:
 
 BULK = tuple(_bulk(shared) for shared in ("shared::cluster", "shared::cta"))
 
-ROWS: tuple[Row, ...] = (*COPIES, COMMIT_GROUP, WAIT_GROUP, WAIT_ALL, *BULK)
+ROWS: tuple[Row, ...] = (*COPIES, COMMIT_GROUP, WAIT_GROUP, WAIT_ALL, *ARRIVALS, *BULK)

@@ -1,6 +1,7 @@
 """Barriers, fences, mbarriers and the election of a lane.
 
     bar.sync, barrier.sync, ...      operands id, count (optional: threads that take part)
+    bar.arrive, barrier.arrive, ...  operands id, count: does not wait
     bar.warp.sync                    operand membermask
     membar, fence                    no operands
     mbarrier.*                       operands as in the manual, in shared memory of this CTA
@@ -8,7 +9,7 @@
     elect.sync                       d is true in one lane
 
 Sections of the manual: "Parallel Synchronization and Communication Instructions". What an mbarrier holds is in
-`mbarrier_state`. Left out: remote mbarriers, `bar.arrive`, `bar.red`, and the arrive forms that return a state.
+`mbarrier_state`. Left out: remote mbarriers, `bar.red`, and the arrive forms that return a state.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from warpjit.isa.needs import EVERYWHERE, since
 from warpjit.isa.row import (
     Array,
     Asm,
+    BarrierArrive,
     BarrierSync,
     Code,
     Elect,
@@ -63,6 +65,24 @@ CTA_BARRIERS = tuple(
     for text in (
         *("bar.sync", "bar.cta.sync"),
         *(f"barrier{cta}.sync{aligned}" for cta in ("", ".cta") for aligned in ("", ".aligned")),
+    )
+)
+
+CTA_ARRIVALS = tuple(
+    Row(
+        text=text,
+        operands=(value("id", int32), value("count", int32)),
+        code=Asm(f"{text} {{id}}, {{count}};"),
+        meaning=None,
+        needs=EVERYWHERE,
+        participants=Participants.CTA,
+        effect=BarrierArrive(),
+        memory=True,
+        section=_SECTION + "bar, barrier",
+    )
+    for text in (
+        *("bar.arrive", "bar.cta.arrive"),
+        *(f"barrier{cta}.arrive{aligned}" for cta in ("", ".cta") for aligned in ("", ".aligned")),
     )
 )
 
@@ -236,4 +256,4 @@ ELECT = Row(
     section=_SECTION + "elect.sync",
 )
 
-ROWS: tuple[Row, ...] = (*CTA_BARRIERS, WARP_BARRIER, *FENCES, *MBARRIERS, MBARRIER_WAIT, ELECT)
+ROWS: tuple[Row, ...] = (*CTA_BARRIERS, *CTA_ARRIVALS, WARP_BARRIER, *FENCES, *MBARRIERS, MBARRIER_WAIT, ELECT)

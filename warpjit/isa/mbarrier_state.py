@@ -86,6 +86,18 @@ def arrive(state: Array, count: Array | int = 1) -> Array:
     return _kept(np.where((count < 1) | (count > MAX_COUNT), _error(_BAD_COUNT), done), state)
 
 
+def expect_arrival(state: Array) -> Array:
+    """The current phase waits for one more arrival; the next phases do not."""
+    held = fields(state)
+    more = _joined(held.pending + 1, held.expected, held.tx, held.phase)
+    return _kept(np.where(held.pending < MAX_COUNT, more, _error(_BAD_COUNT)), state)
+
+
+def kept(state: Array) -> Array:
+    """The same state, an error if there is no object."""
+    return _kept(np.asarray(state, np.uint64), state)
+
+
 def expect_tx(state: Array, tx_count: Array | int) -> Array:
     """The tx-count of the current phase grows."""
     return _moved(state, np.asarray(tx_count).astype(np.int64))

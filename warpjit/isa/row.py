@@ -228,6 +228,11 @@ class BarrierSync:
 
 
 @dataclass(frozen=True)
+class BarrierArrive(BarrierSync):
+    """Comes to the barrier of the operands `id` and `count` as its other participants do, and does not wait."""
+
+
+@dataclass(frozen=True)
 class WaitUntil:
     """Blocks each lane until `ready(*reads)` is true; reads are the arrays of the reading operands."""
 
@@ -259,6 +264,11 @@ class CompleteBytes:
 
 
 @dataclass(frozen=True)
+class ArriveWhenCopied:
+    """When all copies of groups that the thread has issued so far are done, it arrives at the mbarrier operand."""
+
+
+@dataclass(frozen=True)
 class Hint:
     """Tells the memory system what may come: no result depends on it, and any address is legal."""
 
@@ -278,8 +288,9 @@ class Check:
 
 
 Effect: TypeAlias = (
-    Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes | Hint | Print | Check
-)
+    Commit | WaitGroup | BarrierSync | WaitUntil | Fence | Special | Elect | CompleteBytes | ArriveWhenCopied | Hint
+    | Print | Check
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

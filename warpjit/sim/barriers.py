@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.isa import mbarrier_state
-from warpjit.isa.row import Kind, Mode
+from warpjit.isa.row import Completion, Kind, Mode
 from warpjit.sim.accesses import Located
-from warpjit.sim.copies import Flight
+from warpjit.sim.copies import Arrival, Flight
 from warpjit.sim.findings import LANES
 from warpjit.sim.memory import gather, scatter
 from warpjit.sim.shadow import Pending, Touch
@@ -120,7 +120,7 @@ def _after(state: State, step: Step, old: int, given: tuple[Any, ...]) -> Transi
         others = tuple(np.asarray(each).ravel()[0] for each in results)
         before, after = mbarrier_state.fields(np.array([old], np.uint64)), mbarrier_state.fields(new)
         turns = bool(before.phase[0] != after.phase[0]) and bool(after.initialised[0])
-        arrives = turns or bool(before.pending[0] != after.pending[0])
+        arrives = turns or bool(before.pending[0] > after.pending[0])
         found = Transition(int(new[0]), others, bool(after.failed[0]), arrives, turns)
         state.transitions[key] = found
     return found
@@ -225,8 +225,42 @@ def _fly(
     )
 
 
-def land(state: State, flight: Flight) -> None:
-    """The bytes arrive and the mbarrier is told."""
+def arrive_later(state: State, step: Step, places: dict[int, Located]) -> None:
+    """Threads will arrive at mbarriers when the copies of groups are done that they have issued so far."""
+    (located,) = places.values()
+    touch = located.touch
+    for row, lane, address in zip(touch.row.tolist(), touch.lane.tolist(), touch.address.tolist(), strict=True):
+        state.copies.flights.append(Arrival(row, lane, address, state.copies.issued, step.site))
+
+
+def land(state: State, flight: Flight | Arrival) -> None:
+    """A copy is done: its bytes are there, and the mbarrier is told."""
+    if isinstance(flight, Arrival):
+        _land_arrival(state, flight)
+    else:
+        _land_copy(state, flight)
+
+
+def _land_arrival(state: State, flight: Arrival) -> None:
+    cta, byte = flight.row // state.census.warps, flight.barrier % state.stride
+    agent = state.clocks.agent(byte)
+    moment = state.clocks.copied(cta, byte)
+    for copy, done in state.copies.before(Completion.CP_ASYNC_GROUP, flight):
+        moments = np.full(int(done.sum()), moment)
+        state.shadow.land(copy.touch.address[done], copy.touch.width, agent, moments, copy.site)
+    place = np.array([flight.barrier])
+    _told(state, cta, byte, place, mbarrier_state.arrive(stored(state, place)))
+
+
+def _told(state: State, cta: int, byte: int, place: Array, new: Array) -> None:
+    """An mbarrier has a new state, which may be a phase later."""
+    old = stored(state, place)
+    _put(state, place, new)
+    if mbarrier_state.fields(old).phase != mbarrier_state.fields(new).phase:
+        state.clocks.complete(cta, byte)
+
+
+def _land_copy(state: State, flight: Flight) -> None:
     cta, byte = flight.row // state.census.warps, flight.barrier % state.stride
     agent = state.clocks.agent(byte)
     moment = state.clocks.copied(cta, byte)
@@ -234,8 +268,4 @@ def land(state: State, flight: Flight) -> None:
     scatter(state.shadow.mark, flight.touch.address, 1, 0)
     state.shadow.land(flight.touch.address, 1, agent, np.full(flight.bytes, moment), flight.site)
     place = np.array([flight.barrier])
-    old = stored(state, place)
-    new = mbarrier_state.complete_tx(old, flight.bytes)
-    _put(state, place, new)
-    if mbarrier_state.fields(old).phase != mbarrier_state.fields(new).phase:
-        state.clocks.complete(cta, byte)
+    _told(state, cta, byte, place, mbarrier_state.complete_tx(stored(state, place), flight.bytes))

@@ -7,6 +7,7 @@ moves clocks; what is compared with them is kept in `shadow`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -47,12 +48,18 @@ class Clocks:
         """Begin a new moment: what these warps do from now on is not yet published."""
         self.table[rows, rows % self.warps] += 1
 
-    def meet(self, rows: Array, keys: Array) -> None:
-        """The warps of equal key have waited for each other."""
+    def meet(self, rows: Array, keys: Array, published: Mapping[int, Array]) -> None:
+        """The warps of equal key have waited for each other, and for what is `published` under that key."""
+        if not rows.size:
+            return
         order = np.argsort(keys, kind="stable")
         rows, keys = rows[order], keys[order]
         starts = np.flatnonzero(np.r_[True, np.diff(keys) != 0])
         joint = np.maximum.reduceat(self.table[rows], starts, axis=0)
+        for position, key in enumerate(keys[starts].tolist()):
+            if key in published:
+                past = published[key]
+                np.maximum(joint[position, : past.size], past, out=joint[position, : past.size])
         self.table[rows] = np.repeat(joint, np.diff(np.r_[starts, rows.size]), axis=0)
         self.advance(rows)
 

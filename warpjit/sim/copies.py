@@ -6,6 +6,7 @@ the group. A flight moves its bytes only when it lands, which the machine lets h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,6 +28,7 @@ class GroupCopy:
     number: Array
     writes: bool
     site: int
+    order: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,17 @@ class Flight:
     site: int
 
 
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """A thread's arrival at the mbarrier at `barrier`, after its copies of groups before the `order`-th."""
+
+    row: int
+    lane: int
+    barrier: int
+    order: int
+    site: int
+
+
 @dataclass
 class Copies:
     """All copies under way. `committed`: how many groups each thread has closed, by kind of group (rows, 32)."""
@@ -54,7 +67,8 @@ class Copies:
     rows: int
     committed: dict[Completion, Array] = field(default_factory=dict)
     groups: dict[Completion, list[GroupCopy]] = field(default_factory=dict)
-    flights: list[Flight] = field(default_factory=list)
+    flights: list[Flight | Arrival] = field(default_factory=list)
+    issued: int = 0
 
     def closed(self, kind: Completion) -> Array:
         """How many groups of this kind each thread has closed."""
@@ -65,20 +79,33 @@ class Copies:
     def issue(self, kind: Completion, touch: Touch, writes: bool, site: int) -> None:
         """Copies begin, in each thread's open group."""
         number = self.closed(kind)[touch.row, touch.lane]
-        self.groups.setdefault(kind, []).append(GroupCopy(touch, number, writes, site))
+        self.groups.setdefault(kind, []).append(GroupCopy(touch, number, writes, site, self.issued))
+        self.issued += 1
 
     def wait(self, kind: Completion, limit: Array) -> list[tuple[GroupCopy, Array]]:
         """The copies in groups below `limit` (rows, 32) of their threads, taken out: (copy, which of its accesses)."""
+        return self._take(kind, lambda copy: copy.number < limit[copy.touch.row, copy.touch.lane])
+
+    def before(self, kind: Completion, arrival: Arrival) -> list[tuple[GroupCopy, Array]]:
+        """The copies that an arrival follows and that are still under way, taken out: as in `wait`."""
+
+        def follows(copy: GroupCopy) -> Array:
+            mine = (copy.touch.row == arrival.row) & (copy.touch.lane == arrival.lane)
+            return mine & (copy.order < arrival.order)
+
+        return self._take(kind, follows)
+
+    def _take(self, kind: Completion, which: Callable[[GroupCopy], Array]) -> list[tuple[GroupCopy, Array]]:
         finished, left = [], []
         for copy in self.groups.get(kind, []):
-            done = copy.number < limit[copy.touch.row, copy.touch.lane]
+            done = which(copy)
             if done.any():
                 finished.append((copy, done))
             if not done.all():
                 left.append(
                     copy
                     if not done.any()
-                    else GroupCopy(_some(copy.touch, ~done), copy.number[~done], copy.writes, copy.site)
+                    else GroupCopy(_some(copy.touch, ~done), copy.number[~done], copy.writes, copy.site, copy.order)
                 )
         self.groups[kind] = left
         return finished

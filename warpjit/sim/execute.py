@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import InstructionError
-from warpjit.isa.row import BarrierSync, CompleteBytes, Completion, Hint, Kind, Mode, Participants
+from warpjit.isa.row import ArriveWhenCopied, BarrierSync, CompleteBytes, Completion, Hint, Kind, Mode, Participants
 from warpjit.sim import accesses, barriers, registers
 from warpjit.sim.accesses import Located
 from warpjit.sim.effects import HANDLERS, check_participants
@@ -55,6 +55,8 @@ def run(state: State, step: Step, turn: Turn) -> None:
     for wave in step.waves:
         if step.arrives:
             _arrive(state, step, wave, turn)
+            if isinstance(step.row.effect, ArriveWhenCopied):
+                barriers.arrive_later(state, step, locate_all(state, step, wave, turn))
         elif step.updates:
             _update(state, step, wave, turn)
         else:

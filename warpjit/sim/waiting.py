@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Finding, Note, SimulationError
-from warpjit.isa.row import Kind, WaitUntil
+from warpjit.isa.row import BarrierArrive, Kind, WaitUntil
 from warpjit.sim import barriers, execute
 from warpjit.sim.findings import LANES, lane_ranges
 from warpjit.sim.groups import Group
@@ -33,6 +33,21 @@ class AtBarrier:
     keys: Array
     counts: Array
 
+    @property
+    def rows(self) -> Array:
+        return self.group.rows
+
+
+@dataclass
+class Arrived:
+    """Warps that have come to a barrier and went on: as in `AtBarrier`, with what was ordered before."""
+
+    rows: Array
+    step: Step
+    keys: Array
+    counts: Array
+    clocks: Array
+
 
 @dataclass
 class AtCondition:
@@ -49,6 +64,7 @@ class Waiting:
     def __init__(self, state: State):
         self.state = state
         self.at_barriers: list[AtBarrier] = []
+        self.arrived: list[Arrived] = []
         self.at_conditions: list[AtCondition] = []
 
     def __bool__(self) -> bool:
@@ -68,7 +84,14 @@ class Waiting:
         if waiting is None:
             return go
         keys = waiting.rows // self.state.census.warps * _IDS + self._scalar(step, "id", waiting, 0)
-        self.at_barriers.append(AtBarrier(waiting, step, keys, self._scalar(step, "count", waiting, 0)))
+        counts = self._scalar(step, "count", waiting, 0)
+        if isinstance(step.row.effect, BarrierArrive):
+            clocks = self.state.clocks
+            self.arrived.append(Arrived(waiting.rows, step, keys, counts, clocks.table[waiting.rows]))
+            clocks.advance(waiting.rows)
+            waiting.pc = step.site + 1
+            return [*go, waiting, *self.release()]
+        self.at_barriers.append(AtBarrier(waiting, step, keys, counts))
         return go + self.release()
 
     def _scalar(self, step: Step, name: str, group: Group, default: int) -> Array:
@@ -92,12 +115,13 @@ class Waiting:
 
     def release(self) -> list[Group]:
         """The groups whose barriers are complete."""
-        if not self.at_barriers:
+        come = [*self.at_barriers, *self.arrived]
+        if not come:
             return []
         warps = self.state.census.warps
-        keys = np.concatenate([each.keys for each in self.at_barriers])
-        counts = np.concatenate([each.counts for each in self.at_barriers])
-        rows = np.concatenate([each.group.rows for each in self.at_barriers])
+        keys = np.concatenate([each.keys for each in come])
+        counts = np.concatenate([each.counts for each in come])
+        rows = np.concatenate([each.rows for each in come])
         known, inverse, arrived = np.unique(keys, return_inverse=True, return_counts=True)
         wanted = np.zeros(known.size, np.int64)
         np.maximum.at(wanted, inverse, counts)
@@ -108,9 +132,27 @@ class Waiting:
         if not complete.any():
             return []
         self._check_places(known[complete & (wanted == 0)])
+        waits = np.arange(rows.size) < sum(len(each.keys) for each in self.at_barriers)
         done = complete[inverse]
-        self.state.clocks.meet(rows[done], keys[done])
-        return self._released(set(known[complete].tolist()))
+        free = known[complete]
+        self.state.clocks.meet(rows[done & waits], keys[done & waits], self._published(free))
+        return self._released(set(free.tolist()))
+
+    def _published(self, keys: Array) -> dict[int, Array]:
+        """What warps that went on had done before they came to the barriers `keys`, which are complete."""
+        found: dict[int, Array] = {}
+        left = []
+        for each in self.arrived:
+            over = np.isin(each.keys, keys)
+            for key, clock in zip(each.keys[over].tolist(), each.clocks[over], strict=True):
+                known = found.setdefault(key, np.zeros_like(clock))
+                size = max(known.size, clock.size)
+                found[key] = np.maximum(*(np.pad(part, (0, size - part.size)) for part in (known, clock)))
+            if not over.all():
+                kept = ~over
+                left.append(Arrived(each.rows[kept], each.step, each.keys[kept], each.counts[kept], each.clocks[kept]))
+        self.arrived = left
+        return found
 
     def _released(self, keys: set[int]) -> list[Group]:
         go, left = [], []
@@ -129,7 +171,8 @@ class Waiting:
         bad = np.flatnonzero(counts != wanted)
         if bad.size:
             one = int(bad[0])
-            step = next(each.step for each in self.at_barriers if rows[one] in each.group.rows)
+            come = [*self.at_barriers, *self.arrived]
+            step = next(each.step for each in come if rows[one] in each.rows)
             theirs = f"{int(counts[one])} threads" if counts[one] else "the whole CTA"
             sentence = (
                 f"divergent barrier: it waits for {theirs}, other warps at the same barrier for {int(wanted[one])}"
@@ -221,7 +264,7 @@ class Waiting:
         if each is None:
             return f"at {step.row.text} in {lane_ranges(group.mask[position])}, whose condition never becomes true"
         key, count = int(each.keys[position]), int(each.counts[position])
-        arrived = Counter(int(k) for other in self.at_barriers for k in other.keys)[key]
+        arrived = Counter(int(k) for other in (*self.at_barriers, *self.arrived) for k in other.keys)[key]
         wanted = f"{count} threads" if count else "all warps of the CTA"
         come = "1 warp has come" if arrived == 1 else f"{arrived} warps have come"
         return f"at barrier {key % _IDS} ({step.row.text}) for {wanted}; {come}"

@@ -1,4 +1,4 @@
-"""What is refused of `cache=`, prefetches, and pointers that move."""
+"""What is refused of `cache=`, prefetches, pointers that move, and fences."""
 
 from catalogue import Case, Topic
 
@@ -26,7 +26,7 @@ def wrong(program: str, message: str) -> Case:
 
 TOPIC = Topic(
     "The language",
-    "Caches and pointers",
+    "Caches, pointers and fences",
     (
         wrong(
             'T.load(A.sub[0], cache="cs.L2::128B")',
@@ -60,6 +60,11 @@ TOPIC = Topic(
             'T.load(A.sub[lane], cache="nc")',
             frame=ALIASED,
         ),
+        wrong(
+            'T.cuda.fence("warp")',
+            'T.cuda.fence: scope: expected one of "cta", "cluster", "gpu", "sys" but got str \'warp\'',
+        ),
+        wrong("T.cuda.fence(sc=1)", "T.cuda.fence: sc: expected True or False but got int 1"),
         Case(
             "box = T.alloc_shared((8,))\nT.prefetch(box)",
             "T.prefetch: tensor: expected a global tensor, but box is shared",

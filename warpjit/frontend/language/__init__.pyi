@@ -1839,33 +1839,36 @@ class _Cp58(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
 class _Cp59(Instruction):
-    def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
-
-class _Bar60(Instruction):
-    def __call__(self, id: Number, count: Number | None = None) -> None: ...
-
-class _Bar61(Instruction):
-    def __call__(self, membermask: Number) -> None: ...
-
-class _Mbarrier62(Instruction):
-    def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
-
-class _Mbarrier63(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
+class _Cp60(Instruction):
+    def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
+
+class _Bar61(Instruction):
+    def __call__(self, id: Number, count: Number | None = None) -> None: ...
+
+class _Bar62(Instruction):
+    def __call__(self, id: Number, count: Number) -> None: ...
+
+class _Bar63(Instruction):
+    def __call__(self, membermask: Number) -> None: ...
+
 class _Mbarrier64(Instruction):
-    def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
+    def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
 class _Mbarrier65(Instruction):
-    def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
+    def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
 class _Mbarrier66(Instruction):
+    def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
+
+class _Mbarrier67(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait67(Instruction):
+class _MbarrierWait68(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect68(Instruction):
+class _Elect69(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -3338,11 +3341,24 @@ class PtxNames:
     def __getitem__(
         self,
         text: Literal[
+            "cp.async.mbarrier.arrive.shared.b64",
+            "cp.async.mbarrier.arrive.shared::cta.b64",
+            "cp.async.mbarrier.arrive.noinc.shared.b64",
+            "cp.async.mbarrier.arrive.noinc.shared::cta.b64",
+            "mbarrier.inval.shared.b64",
+            "mbarrier.inval.shared::cta.b64",
+        ],
+        /,
+    ) -> _Cp59: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp59: ...
+    ) -> _Cp60: ...
     @overload
     def __getitem__(
         self,
@@ -3355,7 +3371,20 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar60: ...
+    ) -> _Bar61: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "bar.arrive",
+            "bar.cta.arrive",
+            "barrier.arrive",
+            "barrier.arrive.aligned",
+            "barrier.cta.arrive",
+            "barrier.cta.arrive.aligned",
+        ],
+        /,
+    ) -> _Bar62: ...
     @overload
     def __getitem__(
         self,
@@ -3363,7 +3392,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar61: ...
+    ) -> _Bar63: ...
     @overload
     def __getitem__(
         self,
@@ -3372,16 +3401,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier62: ...
-    @overload
-    def __getitem__(
-        self,
-        text: Literal[
-            "mbarrier.inval.shared.b64",
-            "mbarrier.inval.shared::cta.b64",
-        ],
-        /,
-    ) -> _Mbarrier63: ...
+    ) -> _Mbarrier64: ...
     @overload
     def __getitem__(
         self,
@@ -3392,7 +3412,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier64: ...
+    ) -> _Mbarrier65: ...
     @overload
     def __getitem__(
         self,
@@ -3411,7 +3431,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier65: ...
+    ) -> _Mbarrier66: ...
     @overload
     def __getitem__(
         self,
@@ -3426,7 +3446,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier66: ...
+    ) -> _Mbarrier67: ...
     @overload
     def __getitem__(
         self,
@@ -3434,7 +3454,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait67: ...
+    ) -> _MbarrierWait68: ...
     @overload
     def __getitem__(
         self,
@@ -3442,7 +3462,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect68: ...
+    ) -> _Elect69: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 

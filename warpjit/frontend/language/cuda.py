@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from warpjit.frontend.language import (
         AxisName,
         Extents,
+        Flag,
         Instruction,
         Integer,
         Number,
@@ -110,6 +111,36 @@ def cta_sync() -> None:
 @intrinsic("T.cuda.")
 def warp_sync() -> None:
     """Waits for all lanes of the warp; what they wrote to memory before is seen after (`bar.warp.sync`)."""
+
+
+@intrinsic("T.cuda.")
+def named_barrier_sync(id: Integer, threads: Integer) -> None:
+    """Waits until `threads` threads, whole warps, have come to barrier `id` of the CTA (`bar.sync id, threads`).
+
+    id       0 to 15; barrier 0 is that of `T.cuda.cta_sync`
+    threads  a multiple of 32: those that wait, and those that arrive
+
+    What was written before by those who came is seen after.
+    """
+
+
+@intrinsic("T.cuda.")
+def named_barrier_arrive(id: Integer, threads: Integer) -> None:
+    """Comes to barrier `id` and goes on: those who wait for it see what this warp wrote before (`bar.arrive`).
+
+    `id` and `threads` are as in `T.cuda.named_barrier_sync`, and the same for all who take part.
+    """
+
+
+@intrinsic("T.cuda.")
+def fence(scope: str = "cta", *, sc: Flag = False) -> None:
+    """Orders this thread's accesses to memory before it against those after it, as `scope` sees them (`fence`).
+
+    scope  "cta", "cluster" (sm_90 or later), "gpu" or "sys"
+    sc     sequentially consistent (`fence.sc`), which also orders fences among themselves; False: `fence.acq_rel`
+
+    The simulator runs atomic operations and fences one after the other, so it does nothing there.
+    """
 
 
 @intrinsic("T.cuda.")
@@ -213,6 +244,7 @@ __all__ = [
     "cta_sum",
     "cta_sync",
     "elect_sync",
+    "fence",
     "fragments",
     "grid_dim",
     "has",
@@ -221,6 +253,8 @@ __all__ = [
     "match_all",
     "match_any",
     "mbarrier_wait",
+    "named_barrier_arrive",
+    "named_barrier_sync",
     "shuffle",
     "shuffle_down",
     "shuffle_up",
