@@ -124,6 +124,26 @@ def test_lists_and_dictionaries_change_while_tracing(device, run):
         ]  # fmt: skip
 
 
+def test_conditional_expressions_choose_part_by_part(device, run):
+    @warpjit.jit
+    def kernel(x, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        low, high, kind, tensor = (lane, 0, 3, x) if lane < 9 else (9, lane, 3, x)
+        loaded = (x[lane], (lane, 1)) if lane % 2 else (x[31 - lane], (0.5 * lane, 1))
+        out[0, lane] = low + 100 * high + (10, 20, 30, 40)[kind] + tensor[lane]
+        out[1, lane] = loaded[0] + T.int32(loaded[1][0] * 10) + (5, 6)[loaded[1][1]]
+        out[2, lane] = (no_such if lane is None else x)[lane] + (len("ab") if len("a") == 1 else no_such)
+
+    x = torch.arange(32, dtype=torch.int32) * 1000
+    out = ints(device, 3, 32)
+    run(kernel, x.to(device), out)
+    for i, got in enumerate(out.T.tolist()):
+        first = (i if i < 9 else 9) + 100 * (0 if i < 9 else i) + 40 + 1000 * i
+        second = 1000 * i + 10 * i + 6 if i % 2 else 1000 * (31 - i) + 5 * i + 6
+        assert got == [first, second, 1000 * i + 2]
+
+
 def test_text_makes_the_names_of_instructions(device, run):
     @warpjit.jit
     def kernel(a, out, *, kind):

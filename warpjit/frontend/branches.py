@@ -16,10 +16,11 @@ from warpjit.frontend import arithmetic, merge, planned
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.merge import RESULT, Bound
 from warpjit.frontend.objects import Picture
-from warpjit.frontend.structure import alike, mapped, parts, rebuilt
+from warpjit.frontend.structure import Pair, alike, mapped, pairs, parts, rebuilt
 from warpjit.frontend.tracer import STATEMENTS, Reject, Tracer
-from warpjit.frontend.values import POISON, Scalar, Unbound, Value, is_number
+from warpjit.frontend.values import POISON, Scalar, Unbound, Value
 from warpjit.ir import facts as fact
+from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assign, Declare, If, Local, Op
 
@@ -264,43 +265,51 @@ def choose(tracer: Tracer, test: Scalar, body: Callable[[], Value], orelse: Call
     ]
     builder.loc = loc
     values = [side.value for side in sides]
-    if not all(isinstance(value, Scalar) or is_number(value) for value in values):
+    meeting = [part for part in pairs("", *values) if not (part.key and merge.same(part.a, part.b))]
+    if any(merge.number_type(value) is None for part in meeting for value in (part.a, part.b)):
         if merge.same(*values):
             return values[0]
         raise TraceError("a conditional expression on a runtime condition can only choose between numbers")
     if all(side.pure(builder) for side in sides):
         for side in sides:
             side.splice(builder)
-        return arithmetic.select(builder, condition, *values)
-    return _branch_value(tracer, condition, sides)
+        chosen = [arithmetic.select(builder, condition, part.a, part.b) for part in meeting]
+    else:
+        chosen = _branch_values(tracer, condition, sides, meeting)
+    found = {part.key: value for part, value in zip(meeting, chosen, strict=True)}
+    return mapped("", values[0], lambda key, leaf: found.get(key, leaf))
 
 
-def _branch_value(tracer: Tracer, condition: Scalar, sides: list[Side]) -> Scalar:
-    """An `If` that gives one local a value in each arm."""
+def _branch_values(tracer: Tracer, condition: Scalar, sides: list[Side], meeting: Sequence[Pair]) -> list[Scalar]:
+    """An `If` that gives a local a value in each arm, for each pair of values."""
     builder, loc = tracer.builder, tracer.builder.loc
-    dtype = arithmetic.meeting_type(*(side.value for side in sides))
-    scalars: list[Scalar] = []
-    for side in sides:
-        builder.blocks.append(side.block)
-        value = side.value
-        scalars.append(
-            arithmetic.convert(builder, value, dtype)
-            if isinstance(value, Scalar)
-            else arithmetic.literal(builder, value, dtype)
-        )
-        builder.atom(scalars[-1])
-        builder.blocks.pop()
-    facts = scalars[0].facts.join(scalars[1].facts).at(condition.uniformity)
-    local = builder.local("c", dtype, facts, scalars[0].loops | scalars[1].loops)
+    joins = []
+    for part in meeting:
+        dtype = arithmetic.meeting_type(part.a, part.b)
+        a, b = (_lifted(builder, side, value, dtype) for side, value in zip(sides, (part.a, part.b), strict=True))
+        facts = a.facts.join(b.facts).at(condition.uniformity)
+        joins.append(Join(builder.local("c", dtype, facts, a.loops | b.loops), (a, b)))
     atom = builder.atom(condition)
-    builder.emit(Declare(local, loc=loc))
+    for join in joins:
+        builder.emit(Declare(join.local, loc=loc))
     arms = []
-    for side, scalar in zip(sides, scalars, strict=True):
+    for arm, side in enumerate(sides):
         builder.blocks.append(side.block)
-        builder.emit(Assign(local, builder.atom(scalar), loc=loc))
+        for join in joins:
+            builder.emit(Assign(join.local, builder.atom(join.values[arm]), loc=loc))
         arms.append(builder.close())
     builder.emit(If(atom, arms[0], arms[1], condition.uniformity, loc=loc))
-    return builder.scalar_of(local)
+    return [builder.scalar_of(join.local) for join in joins]
+
+
+def _lifted(builder: Builder, side: Side, value: Value, dtype: DType) -> Scalar:
+    """A number of one arm as a value of `dtype`, computed in the arm."""
+    builder.blocks.append(side.block)
+    convert = arithmetic.convert if isinstance(value, Scalar) else arithmetic.literal
+    scalar = convert(builder, value, dtype)
+    builder.atom(scalar)
+    builder.blocks.pop()
+    return scalar
 
 
 def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value]]) -> Value:
@@ -326,7 +335,7 @@ def short_circuit(tracer: Tracer, op: str, operands: Sequence[Callable[[], Value
         return arithmetic.join_conditions(builder, op, left, side.value)
     constant = Side(tracer, (), left.uniformity, lambda: op == "or")
     sides = [side, constant] if op == "and" else [constant, side]
-    result = _branch_value(tracer, left, sides)
+    (result,) = _branch_values(tracer, left, sides, [Pair("", *(each.value for each in sides))])
     true, false = (
         (left.refines[0] + side.value.refines[0], ()) if op == "and" else ((), left.refines[1] + side.value.refines[1])
     )

@@ -71,6 +71,7 @@ TOPIC = Topic(
                 T.cuda.shuffle(n, 1)
             """,
              "shfl.sync.idx.b32 must be executed by a whole warp together, but it stands under control flow that is "
-             "different from lane to lane: not all of its threads get there\nnote: its threads part here", "T.cuda.shuffle(n, 1)"),
+             "different from lane to lane: not all of its threads get there\nnote: its threads part here",
+             "T.cuda.shuffle(n, 1)"),
     ),
 )  # fmt: skip

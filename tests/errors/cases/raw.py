@@ -62,7 +62,8 @@ TOPIC = Topic(
                 T.cuda.cta_sync()
             """,
              "bar.sync must be executed by the whole CTA together, but it stands under control flow that is "
-             "different from lane to lane: not all of its threads get there\nnote: its threads part here", "T.cuda.cta_sync()"),
+             "different from lane to lane: not all of its threads get there\nnote: its threads part here",
+             "T.cuda.cta_sync()"),
         Case('T.ptx["mma.sync.aligned.m16n8k32.row.col.f32.e2m1.e2m1.f32"]',
              "mma.sync.aligned.m16n8k32.row.col.f32.e2m1.e2m1.f32 is not complete; it may go on with .kind::f8f6f4, "
              ".kind::mxf8f6f4; nearest: mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32, "
