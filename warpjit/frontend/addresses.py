@@ -235,9 +235,21 @@ def _bytes(builder: Builder, tensor: TensorValue, offset: Scalar, access: Access
     bound = max(abs(x) if x is not None else math.inf for x in (offset.facts.lo, offset.facts.hi)) * size
     narrow = bound < 1 << 31 or (isinstance(tensor.base, GlobalBuffer) and not tensor.base.wide)
     dtype = dtypes.int32 if narrow and offset.dtype.bits == 32 else dtypes.int64
-    moving = Linear(offset.linear.terms)
+    linear = _constant_apart(builder, offset, size) if dtype == dtypes.int32 else offset.linear
+    moving = Linear(linear.terms)
     atom_ = builder.materialize(dtype, moving.times(size), "offset") if moving.terms else None
-    return Address(tensor.base, atom_, offset.linear.constant * size, access)
+    return Address(tensor.base, atom_, linear.constant * size, access)
+
+
+def _constant_apart(builder: Builder, offset: Scalar, size: int) -> Linear:
+    """An offset of 32 bits as a sum whose constant is apart: accesses that are constants apart share what moves.
+
+    The bytes of an access that happens lie from 0 to 2**31; without a constant that is not negative they still fit, so
+    the sum may be one that equals the offset modulo 2**32 only.
+    """
+    assert offset.linear is not None
+    whole = builder.modular(offset.linear)
+    return whole if 0 < whole.constant * size < 1 << 31 else offset.linear
 
 
 def atom(builder: Builder, value: Index, dtype: DType = dtypes.int32) -> Atom:
