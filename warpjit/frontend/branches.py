@@ -139,9 +139,12 @@ class Meeting:
         scope.bound[name] = first.loc if same else self.loc
 
     def objects(self, paths: Sequence[Path]) -> None:
-        """The attributes of the objects that were there before the branch."""
+        """The attributes of the objects that were there before the branch: those that an arm assigned."""
         for first, second in zip(paths[0].objects, paths[1].objects, strict=True):
+            now = first.made.fields
             for name in {**first.fields, **second.fields}:
+                if name in now and all(arm.fields.get(name) is now[name] for arm in (first, second)):
+                    continue
                 values = [
                     Bound(arm.fields.get(name, Unbound(name, self.loc)), arm.bound.get(name, self.loc))
                     for arm in (first, second)
