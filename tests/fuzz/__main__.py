@@ -65,6 +65,8 @@ class Session:
         except Invalid as refusal:
             self.outcomes[f"left out: {refusal}"] += 1
             return None
+        except Exception as error:
+            failure = Failure(f"oracle {type(error).__name__}", f"{type(error).__name__}: {error}")
         self.outcomes[failure.kind if failure else "agreed"] += 1
         return failure
 

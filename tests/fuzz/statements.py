@@ -179,7 +179,7 @@ class Statements(Expressions):
             return
         name = self.rng.choice(known)
         size = self.scope.ranges[name]
-        step = self.pick("1", "2", "3", "5", "lane", "n", f"({self.of('int32', 1)} & 3)")
+        step = self.pick("1", "2", "3", "5", *self.bound("int32")[:3], f"({self.of('int32', 1)} & 3)")
         changes = (
             *(f"{name} = ({name} + {step}) % {size}", f"{name} = {name} + 1 if {name} < {size - 1} else 0"),
             *(f"{name} = {size - 1} - {name}", f"{name} = {name} // 2", f"{name} = max({name} - 1, 0)"),
