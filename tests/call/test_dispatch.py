@@ -231,8 +231,8 @@ def test_every_way_of_passing_is_the_same_launch(launching: Launches) -> None:
 WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((x,), {}, "scaled(X, Out, n, more, *, step): expected arguments for Out, n"),
     ((x,), {"n": 5}, "scaled(X, Out, n, more, *, step): expected arguments for Out"),
-    ((x, out, 5), {"X": x}, "scaled(X, Out, n, more, *, step): X is given twice, by position and by name"),
-    ((x, out, 5), {"Y": x}, "scaled(X, Out, n, more, *, step): there is no parameter Y"),
+    ((x, out, 5), {"X": x}, "scaled(X, Out, n, more, *, step): expected X once but got it by position and by name"),
+    ((x, out, 5), {"Y": x}, "scaled(X, Out, n, more, *, step): expected names of its parameters but got 'Y'"),
     ((x, out, 5, None, 1), {}, "scaled(X, Out, n, more, *, step): expected at most 4 positional arguments but got 5"),
     ((x, out, 2**31), {}, "n: 2147483648 does not fit int32 (-2147483648 to 2147483647): annotate n as T.int64"),
     ((x, out, "5"), {}, "n: expected a tensor, a number, a tuple of these or None but got '5'"),

@@ -21,4 +21,10 @@ class Unreachable:
 
 UNREACHABLE: tuple[Unreachable, ...] = (
     Unreachable("warpjit/errors.py", "", "how the family makes its own members: each error goes by here"),
+    Unreachable(
+        "warpjit/frontend/source.py",
+        "lambdas stand on this line",
+        "only where Python keeps no columns; see test_source.py",
+    ),
+    Unreachable("warpjit/frontend/source.py", "_no_source(plain)", "only of `python -c`; see test_source.py"),
 )

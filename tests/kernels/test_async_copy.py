@@ -285,7 +285,8 @@ def test_tiles_that_cannot_be_copied():
         f"{text}: expected 2 tensors (dst, src) but got 3",
         f"{text}: expected scope 'thread', 'warp', 'warpgroup', 'cta' but got 'cluster'",
         f"{text}: operand dst: expected a shared tensor, but Out is global",
-        f"{text}: expected tiles of one type and shape but got tile of float32, shape (4,) and Out of float32, shape (8,)",
+        f"{text}: expected tiles of one type and shape but got tile of float32, shape (4,) and Out of "
+        "float32, shape (8,)",
         f"{text}: operand size: expected 16 but got 8",
         f"{text}: operand size: expected a divisor of the 24 bytes of the last axis but got 16",
         f"{text} takes no chunk=; it takes pred=, size=, src_size=, valid=",

@@ -70,8 +70,6 @@ def _items(tracer: Tracer, node: ast.expr) -> Sequence[Value]:
 def _rounds(tracer: Tracer, node: Comprehension, scope: Scope, depth: int = 0) -> Iterator[None]:
     """Comes by once for each item of the result, with the targets bound in `scope`."""
     generator = node.generators[depth]
-    if generator.is_async:
-        raise TraceError("async for is not part of the language")
     items = (
         _items(tracer, generator.iter) if depth == 0 else _within(tracer, scope, lambda: _items(tracer, generator.iter))
     )

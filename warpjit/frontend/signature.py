@@ -100,9 +100,9 @@ class Signature:
         given = {parameter.name: value for parameter, value in zip(self.positional, args, strict=False)}
         for name, value in named.items():
             if name not in self.by_name:
-                raise ArgumentError(f"{self}: there is no parameter {name}")
+                raise ArgumentError(f"{self}: expected names of its parameters but got {name!r}")
             if name in given:
-                raise ArgumentError(f"{self}: {name} is given twice, by position and by name")
+                raise ArgumentError(f"{self}: expected {name} once but got it by position and by name")
             given[name] = value
         return given
 

@@ -128,6 +128,8 @@ def brief(value: Any) -> str:
     """A value as messages show it: tensors and arrays by their type, what is too long to print by its length."""
     if is_tensor(value):
         return "a tensor"
+    if isinstance(value, np.ndarray):
+        return "a numpy array"
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an int of {value.bit_length()} bits"
     return f"a {type(value).__name__}" if hasattr(value, "shape") and np.ndim(value) else repr(value)
@@ -300,7 +302,10 @@ def _alignment(name: str, pointer: int, annotated: Tensor, dtype: DType) -> int:
 def check_alignment(name: str, pointer: int, align: int) -> None:
     """ArgumentError: the tensor begins at an address that is not a multiple of `align` bytes."""
     if pointer % align:
-        raise ArgumentError(f"{name}: expected an address that is a multiple of {align} bytes but got {pointer:#x}")
+        raise ArgumentError(
+            f"{name}: expected an address that is a multiple of {align} bytes but got one {pointer % align} bytes "
+            f"beyond"
+        )
 
 
 def is_narrow(shape: Sequence[int], strides: Sequence[int], dtype: DType) -> bool:

@@ -52,11 +52,12 @@ TOPIC = Topic(
              "form with .x2", 'apply(load, b, T.alloc_shared((8, 16), "float16"))'),
         Case("""
             crooked = TileLayout(S[(3, 8, 4, 4) : (1, 4 @ laneid, 3, 1 @ laneid)])
-            apply(load, T.alloc_local((12,), "uint32").view(24, 16, layout=crooked), T.alloc_shared((24, 32), "float16"))
+            words = T.alloc_local((12,), "uint32").view(24, 16, layout=crooked)
+            apply(load, words, T.alloc_shared((24, 32), "float16"))
             """,
              "ldmatrix.sync.aligned.m8n8.x4.shared.b16: the blocks of one issue, ((0, 0), (1, 0), (2, 0), (0, 1)), "
              "do not form a box of twice 2: use the form with .x2",
-             'apply(load, T.alloc_local((12,), "uint32").view(24, 16, layout=crooked), T.alloc_shared((24, 32), ' '"float16"))'),
+             'apply(load, words, T.alloc_shared((24, 32), "float16"))'),
         Case('apply(store, tile, T.cuda.fragments(mma, "D", fill=0.0))',
              "stmatrix.sync.aligned.m8n8.x4.shared.b16: element (0, 2) of D is in lane 0, half 0 of register 1, but "
              "the instruction moves it to lane 1, half 0", 'apply(store, tile, T.cuda.fragments(mma, "D", fill=0.0))'),

@@ -142,12 +142,13 @@ TOPIC = Topic(
              'apply(load, T.alloc_local((4,), "uint32").view(4, 8, 4, layout=warps), tile)'),
         Case("""
             twice = TileLayout(S[(2, 1, 2, 8, 4, 2) : (2, 4, 2, 4 @ laneid, 1 @ laneid, 1)])
-            apply(mma, T.alloc_local((6,), "float32").view(2, 1, 16, 8, layout=twice), T.cuda.fragments(mma, "A", M=2, fill=0), b, 0.0)
+            sums = T.alloc_local((6,), "float32").view(2, 1, 16, 8, layout=twice)
+            apply(mma, sums, T.cuda.fragments(mma, "A", M=2, fill=0), b, 0.0)
             """,
              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: operand D: register 2 would be written twice: as "
              "register 2 of issue 0 and as register 0 of issue 1. The instruction's own layout for shape (2, 1, 16, "
              "8) is TileLayout(S[(2, 1, 2, 8, 4, 2) : (4, 4, 2, 4 @ laneid, 1 @ laneid, 1)])",
-             'apply(mma, T.alloc_local((6,), "float32").view(2, 1, 16, 8, layout=twice), T.cuda.fragments(mma, "A", ' "M=2, fill=0), b, 0.0)"),
+             'apply(mma, sums, T.cuda.fragments(mma, "A", M=2, fill=0), b, 0.0)'),
         Case('apply(load, words, T.alloc_shared((4, 8, 4), "uint32", align=4))',
              "ldmatrix.sync.aligned.m8n8.x4.shared.b16: operand src: the address of the tile is known to be a "
              "multiple of 4 bytes only, but must be one of 16: give the allocation align=16, or start the slice at a "
@@ -165,11 +166,12 @@ TOPIC = Topic(
              "byte 0",
              'apply(store, T.alloc_shared((4, 8, 4), "uint32", layout=TileLayout(S[(4, 8, 4) : (0, 4, 1)])), words)'),
         Case("""
-            apply(load, words, T.alloc_shared((4, 8, 4), "uint32", layout=TileLayout(S[(4, 8, 4) : (32, 4, 1)] + R[2:128])))
+            copies = TileLayout(S[(4, 8, 4) : (32, 4, 1)] + R[2:128])
+            apply(load, words, T.alloc_shared((4, 8, 4), "uint32", layout=copies))
             """,
              "ldmatrix.sync.aligned.m8n8.x4.shared.b16: operand src: a tile in memory has neither owners nor "
              "replicas, but the layout is TileLayout(S[(4, 8, 4) : (32, 4, 1)] + R[2 : 128])",
-             'apply(load, words, T.alloc_shared((4, 8, 4), "uint32", layout=TileLayout(S[(4, 8, 4) : (32, 4, 1)] + ' "R[2:128])))"),
+             'apply(load, words, T.alloc_shared((4, 8, 4), "uint32", layout=copies))'),
         Case('apply(load, words, T.alloc_shared((4, 8, 4), "float64"))',
              "ldmatrix.sync.aligned.m8n8.x4.shared.b16: operand src: a tile of 64-bit elements does not fill 32-bit "
              "words", 'apply(load, words, T.alloc_shared((4, 8, 4), "float64"))'),
@@ -209,11 +211,11 @@ TOPIC = Topic(
              "instruction's own layout for shape (1, 1, 16, 8) is TileLayout(S[(1, 1, 2, 8, 2, 4) : (4, 4, 1, 4 @ "
              "laneid, 2, 1 @ laneid)])", 'd.as_operand(mma, "A")'),
         Case("""
-            T.alloc_local((4,), "float64").view(16, 8, layout=TileLayout(S[(2, 8, 4, 2) : (2, 4 @ laneid, 1 @ laneid, 1)])).as_operand(mma, "D")
+            layout = TileLayout(S[(2, 8, 4, 2) : (2, 4 @ laneid, 1 @ laneid, 1)])
+            T.alloc_local((4,), "float64").view(16, 8, layout=layout).as_operand(mma, "D")
             """,
              "as_operand: operand D of mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: expected float32, but "
-             "local holds float64",
-             'T.alloc_local((4,), "float64").view(16, 8, layout=TileLayout(S[(2, 8, 4, 2) : (2, 4 @ laneid, 1 @ ' 'laneid, 1)])).as_operand(mma, "D")'),
+             "local holds float64", 'T.alloc_local((4,), "float64").view(16, 8, layout=layout).as_operand(mma, "D")'),
         Case('d.view("uint32").as_operand(mma, "A")',
              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: operand A: element (0, 0, 0, 1) is in lane 0, "
              "register 1 of the view, but the instruction reads it in lane 1, register 0. With k permuted it fits: "
@@ -241,8 +243,8 @@ TOPIC = Topic(
              "T.alloc_local((4, 16), layout=TileLayout(S[(4, 16) : (1, 1 @ laneid)])).each()"),
         Case("d.convert(3)", "convert: expected a layout of lanes and registers but got int 3", "d.convert(3)"),
         Case("d.convert(TileLayout(S[64]))",
-             "convert: TileLayout(S[64 : 1]) places 64 elements, but D, shape (1, 1, 16, 8), has 128",
-             "d.convert(TileLayout(S[64]))"),
+             "convert: expected a layout of 128 elements, as D of shape (1, 1, 16, 8), but got TileLayout(S[64 : 1]) "
+             "of 64", "d.convert(TileLayout(S[64]))"),
         Case("T.alloc_local((2, 32), layout=TileLayout(S[(2, 32) : (1 @ layout.bx, 1 @ laneid)])).regs",
              "TileLayout(S[(2, 32) : (1 @ bx, 1 @ laneid)]): laneid counts threads in a warp and bx counts CTAs in a "
              "kernel: no axis connects the warp to the cta",
@@ -258,11 +260,12 @@ TOPIC = Topic(
              "convert: expected one element in every lane and place of TileLayout(S[(4, 16, 2) : (1, 1 @ laneid, "
              "4)]), but lane 16, place 0 holds none", "d.convert(TileLayout(S[(4, 16, 2) : (1, 1 @ laneid, 4)]))"),
         Case("""
-            T.alloc_local((4,), "float64").view("float32").view(16, 8, layout=TileLayout(S[(2, 8, 4, 2) : (2, 4 @ laneid, 1 @ laneid, 1)])).as_operand(mma, "D")
+            layout = TileLayout(S[(2, 8, 4, 2) : (2, 4 @ laneid, 1 @ laneid, 1)])
+            T.alloc_local((4,), "float64").view("float32").view(16, 8, layout=layout).as_operand(mma, "D")
             """,
              "as_operand: operand D of mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: expected 32-bit registers, "
              "but local has 64-bit ones",
-             'T.alloc_local((4,), "float64").view("float32").view(16, 8, layout=TileLayout(S[(2, 8, 4, 2) : (2, 4 @ ' 'laneid, 1 @ laneid, 1)])).as_operand(mma, "D")'),
+             'T.alloc_local((4,), "float64").view("float32").view(16, 8, layout=layout).as_operand(mma, "D")'),
     ),
     frame=FRAME,
 )  # fmt: skip
