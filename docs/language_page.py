@@ -98,6 +98,7 @@ def _members(kind: type, owner: str) -> Iterator[str]:
 
 def _tensors() -> Iterator[str]:
     yield "## Tensors in a kernel\n"
+    yield _entry("T.constant", T.constant)
     yield from _functions("T.", core, ("alloc_shared", "alloc_local", "load", "store", "copy", "prefetch"))
     yield f"### Elements and windows: `t[...]`\n\n{markdown(TensorInKernel.__doc__)}\n"
     yield from _members(TensorInKernel, "t")

@@ -19,6 +19,7 @@ from warpjit.cuda.scalars import c_type
 from warpjit.cuda.statements import INDENT, Statements
 from warpjit.errors import NOWHERE, Loc, TraceError
 from warpjit.ir.nodes import GlobalBuffer, Kernel, Launch, Parameter
+from warpjit.ir.walk import constants
 from warpjit.isa.target import Target
 
 ARENA_ALIGN = 1024
@@ -55,7 +56,8 @@ def emit(kernel: Kernel, plan: SharedPlan, target: Target, *, lineinfo: bool = F
         parameter.target for parameter in kernel.parameters if not isinstance(parameter.target, GlobalBuffer)
     )
     statements.nodes(kernel.body)
-    lines = [*signature, *_arena(kernel, plan, buffers, statements), *statements.lines, ("}", NOWHERE)]
+    declared = [*_constants(kernel, texts), *_arena(kernel, plan, buffers, statements)]
+    lines = [*signature, *declared, *statements.lines, ("}", NOWHERE)]
     head = prelude(_functions(lines)).splitlines()
     everything = [*((line, NOWHERE) for line in head), *lines]
     if lineinfo:
@@ -122,6 +124,16 @@ def _arena(kernel: Kernel, plan: SharedPlan, names: dict[str, str], body: Statem
         lines.append(f"const unsigned int {ARENA_ADDRESS} = (unsigned int)__nv_cvta_generic_to_shared_impl({ARENA});")
     places = ", ".join(f"{names[buffer.name]} = {plan.shared_offset(buffer.name)}" for buffer in kernel.shared)
     lines.append(f"enum {{ {places} }};  // bytes from the arena's begin; {plan.shared_bytes} in all")
+    return [(INDENT + line, kernel.loc) for line in lines]
+
+
+def _constants(kernel: Kernel, texts: Texts) -> list[tuple[str, Loc]]:
+    """The tables that the kernel reads, in constant memory."""
+    lines = []
+    for table in constants(kernel.body):
+        octets = ", ".join(map(str, table.data))
+        array = f"{texts.buffer(table)}[{len(table.data)}]"
+        lines.append(f"static const __constant__ __align__(16) unsigned char {array} = {{{octets}}};")
     return [(INDENT + line, kernel.loc) for line in lines]
 
 

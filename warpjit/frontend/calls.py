@@ -18,6 +18,7 @@ from warpjit.frontend import arithmetic, pairs
 from warpjit.frontend.captures import MISSING, note_function, note_reads
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.containers import ContainerMethod, call_method, python
+from warpjit.frontend.language.constant import constant
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import Intrinsic
 from warpjit.frontend.language.types import ScalarType
@@ -44,7 +45,7 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
             return handler(tracer, function, args, kwargs)
     if function is print:
         return _builtin(tracer, "print", INTRINSICS["print"], args, kwargs)
-    if function is LaunchConfig or function is KernelAttributes:
+    if function is LaunchConfig or function is KernelAttributes or function is constant:
         return python(function, *args, **kwargs)
     try:
         builtin = BUILTINS.get(function)

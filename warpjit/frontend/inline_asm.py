@@ -191,6 +191,8 @@ def _memory(use: _Use, tensor: TensorValue, mode: Mode, where: str) -> None:
     what = f"{use.what}: {where}"
     if tensor.dtype is mbarrier:
         raise use.refused(f"{where}: {tensor.name} holds mbarriers: give a pointer, {tensor.name}.ptr(i)")
+    if tensor.space == "constant":
+        raise use.refused(f"{where}: expected a global or shared window, but {tensor.name} is a table of constants")
     _check_stored(use, where, tensor.dtype)
     shape = tuple(static_int(extent, f"{what}: an extent of {tensor.name}") for extent in tensor.shape)
     if prod(shape[:-1]) != 1:

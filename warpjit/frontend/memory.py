@@ -88,6 +88,8 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
     if isinstance(tensor.base, Registers):
         _write(builder, tensor, register(tensor, coordinates), scalar)
         return
+    if tensor.space == "constant":
+        raise TraceError(f"expected a tensor that can be written, but {tensor.name} is a table of constants")
     place = address(builder, tensor, coordinates)
     builder.issue(STORE[tensor.space, tensor.dtype.name], (place, builder.atom(scalar)))
 

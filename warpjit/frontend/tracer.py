@@ -18,13 +18,15 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic
 from warpjit.frontend.builder import Builder, Mark
 from warpjit.frontend.captures import Capture
+from warpjit.frontend.language.constant import Constant
 from warpjit.frontend.objects import Objects, Picture
 from warpjit.frontend.refused import refusal
 from warpjit.frontend.scope import Scope
 from warpjit.frontend.values import POISON, Pointer, Poison, Scalar, TensorValue, Value
 from warpjit.ir.facts import Facts, Uniformity
-from warpjit.ir.nodes import Launch, Local, PlanExpr, SharedBuffer
+from warpjit.ir.nodes import ConstantBuffer, Launch, Local, PlanExpr, SharedBuffer
 from warpjit.isa.target import Target
+from warpjit.layout import S, TileLayout
 
 
 class Reject(Exception):
@@ -139,6 +141,7 @@ class Tracer:
         self.terminated = False
         self.returned = Uniformity.GRID
         self.hint = ""
+        self.tables: dict[Constant, TensorValue] = {}
         self.printed: list[str] = []  # by `T.static_print`, in attempts that stand
 
     # ---- walking -----------------------------------------------------------------------------------
@@ -159,7 +162,19 @@ class Tracer:
             self.builder.loc = outer
         if isinstance(value, Poison):
             raise Poisoned
-        return value
+        return self.table(value) if isinstance(value, Constant) else value
+
+    def table(self, constant: Constant) -> TensorValue:
+        """A table of constants as a tensor of the kernel."""
+        found = self.tables.get(constant)
+        if found is None:
+            name = self.builder.unique("table")
+            self.builder.reserved.add(name)  # it outlives the attempt that asks for it first
+            buffer = ConstantBuffer(name, constant.dtype, constant.data)
+            layout = TileLayout(S[constant.shape])
+            found = TensorValue(name, constant.dtype, constant.shape, buffer, layout, align=16, loc=self.builder.loc)
+            self.tables[constant] = found
+        return found
 
     def condition(self, node: ast.expr) -> Value:
         """The value of an expression that stands as a condition: numbers may stand for `!= 0`."""

@@ -83,6 +83,8 @@ def _side(what: str, value: Value) -> Side:
         raise TraceError(f"{what}: expected a tensor but got {arithmetic.describe(value)}")
     if isinstance(value.base, Registers):
         raise TraceError(f"{what}: expected a global or shared tensor, but {value.name} is in registers")
+    if value.space == "constant":
+        raise TraceError(f"{what}: expected a global or shared tensor, but {value.name} is a table: read its elements")
     if value.dtype is dtypes.mbarrier:
         raise TraceError(f"{what}: {value.name} holds mbarriers: only mbarrier instructions may touch them")
     if value.dtype.bits < 8:

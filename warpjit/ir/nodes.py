@@ -107,7 +107,20 @@ class SharedBuffer:
         return "shared"
 
 
-Buffer: TypeAlias = GlobalBuffer | SharedBuffer
+@dataclass(frozen=True, slots=True)
+class ConstantBuffer:
+    """A table that is part of the kernel: `data` are the bytes of its elements."""
+
+    name: str
+    dtype: DType
+    data: bytes
+
+    @property
+    def space(self) -> str:
+        return "constant"
+
+
+Buffer: TypeAlias = GlobalBuffer | SharedBuffer | ConstantBuffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from warpjit.ir.nodes import (
     Assume,
     Atom,
     Const,
+    ConstantBuffer,
     Declare,
     For,
     Fragment,
@@ -51,6 +52,18 @@ def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...
     """`node` with each of its blocks changed."""
     fields: dict[str, Any] = {field: change(getattr(node, field)) for field in BLOCKS.get(type(node), ())}
     return replace(node, **fields) if fields else node
+
+
+def constants(nodes: tuple[Node, ...]) -> tuple[ConstantBuffer, ...]:
+    """The tables that the statements read, in the order of their first use."""
+    found: dict[str, ConstantBuffer] = {}
+    for node in every(nodes):
+        for value in operands(node):
+            places = (value,) if isinstance(value, Address) else value.addresses if isinstance(value, Tile) else ()
+            for place in places:
+                if isinstance(place.buffer, ConstantBuffer):
+                    found.setdefault(place.buffer.name, place.buffer)
+    return tuple(found.values())
 
 
 def operands(node: Node) -> tuple[OperandValue, ...]:

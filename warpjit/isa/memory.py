@@ -43,7 +43,7 @@ LOAD: dict[tuple[str, str], Row] = {
         needs=EVERYWHERE,
         section="Data Movement and Conversion Instructions: ld",
     )
-    for space in SPACES
+    for space in (*SPACES, "constant")
     for of in STORED
 }
 """d = the element at src. Not pure: what it reads may be written between two loads."""

@@ -101,7 +101,7 @@ class Operand:
                 ADDRESS: atom coordinates without the last -> laneid of the lane that gives this row's address
     transposed  ADDRESS that a tile can stand for: a row of memory is a column of the matrix in the fragment
     repeats     names of the repeat axes before the atom, outermost first ("M", "N"); leading batch axes are free
-    space       ADDRESS, BARRIER: "global" or "shared"
+    space       ADDRESS, BARRIER: "global", "shared" or "constant"
     bytes       ADDRESS: contiguous bytes moved at each address (0: given by the immediate or scalar named `size`)
     align       ADDRESS: the address must be a multiple of this many bytes; where `size` is an immediate, of it too
     proxy       "generic" or "async": through which proxy the memory is accessed
@@ -393,8 +393,8 @@ def _operand_problems(operand: Operand) -> list[str]:
             return [f"{where}: layout {operand.layout!r} does not have the size of shape {operand.shape}"]
         if not _is_bijective(operand.layout):
             return [f"{where}: layout {operand.layout!r} is not a bijection onto lanes and registers"]
-    if operand.kind in (Kind.ADDRESS, Kind.BARRIER) and operand.space not in ("global", "shared"):
-        return [f"{where}: an address needs a space, global or shared"]
+    if operand.kind in (Kind.ADDRESS, Kind.BARRIER) and operand.space not in ("global", "shared", "constant"):
+        return [f"{where}: an address needs a space, global, shared or constant"]
     return []
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Note
-from warpjit.ir.nodes import Access, Address, Const, GlobalBuffer
+from warpjit.ir.nodes import Access, Address, Const, SharedBuffer
 from warpjit.sim.findings import LANES
 from warpjit.sim.marks import Mark, Taint
 from warpjit.sim.memory import View, gather, scatter
@@ -69,7 +69,7 @@ def locate(
     name = _namer(state, bound, spot, turn, issue, position, lane, picked)
     touch = Touch(picked, width, row, lane, issue, name)
     buffer = spot.addresses[0].buffer
-    if isinstance(buffer, GlobalBuffer):
+    if not isinstance(buffer, SharedBuffer):
         view = state.views[buffer.name]
         _check_bytes(state, step, touch, size, view.inside(picked, width if size is None else size), "the tensor")
         _check_alignment(state, step, bound, touch, picked + view.address)

@@ -91,7 +91,7 @@ class Copies:
 
         def follows(copy: GroupCopy) -> Array:
             mine = (copy.touch.row == arrival.row) & (copy.touch.lane == arrival.lane)
-            return mine & (copy.order < arrival.order)
+            return np.asarray(mine & (copy.order < arrival.order))
 
         return self._take(kind, follows)
 

@@ -93,6 +93,12 @@ def views_of(arguments: Mapping[str, GlobalMemory], written: frozenset[str]) -> 
     return views, storages
 
 
+def table_of(data: bytes) -> View:
+    """A table of constants, which nothing writes."""
+    storage = Storage(0, np.frombuffer(data, np.uint8), (), len(data))
+    return View(storage, 0, 0, np.zeros(1, np.int64), np.full(1, len(data), np.int64))
+
+
 def _storage(arrays: Sequence[Array], written: bool) -> Storage:
     start = _address(arrays[0])
     size = max(_address(array) + array.size for array in arrays) - start

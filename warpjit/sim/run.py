@@ -16,12 +16,12 @@ import numpy as np
 
 from warpjit.errors import NOWHERE, ArgumentError, Loc
 from warpjit.ir.nodes import Address, GlobalBuffer, Kernel, Node, Op, Registers, Slot, Tile
-from warpjit.ir.walk import children
+from warpjit.ir.walk import children, constants
 from warpjit.isa.row import Row
 from warpjit.sim.findings import LANES, Census
 from warpjit.sim.linear import Execute, Program, linearise
 from warpjit.sim.machine import Machine
-from warpjit.sim.memory import GlobalMemory, View, views_of
+from warpjit.sim.memory import GlobalMemory, View, table_of, views_of
 from warpjit.sim.printing import flush
 from warpjit.sim.state import Region, State
 from warpjit.sim.step import Step, prepare
@@ -74,6 +74,7 @@ def simulate(kernel: Kernel, plan: Plan, arguments: Sequence[Any], *, seed: int 
         raise ArgumentError(f'numerics: expected "exact" or "fast" but got {numerics!r}')
     tensors, scalars = _sorted_arguments(kernel, arguments)
     views, storages = views_of(tensors, _written(kernel.body))
+    views |= {table.name: table_of(table.data) for table in constants(kernel.body)}
     program = linearise(kernel)
     steps = _prepared(program, numerics == "fast")
     locs = [getattr(instruction, "loc", NOWHERE) for instruction in program.code]

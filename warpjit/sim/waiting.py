@@ -115,7 +115,7 @@ class Waiting:
 
     def release(self) -> list[Group]:
         """The groups whose barriers are complete."""
-        come = [*self.at_barriers, *self.arrived]
+        come: list[AtBarrier | Arrived] = [*self.at_barriers, *self.arrived]
         if not come:
             return []
         warps = self.state.census.warps
@@ -171,7 +171,7 @@ class Waiting:
         bad = np.flatnonzero(counts != wanted)
         if bad.size:
             one = int(bad[0])
-            come = [*self.at_barriers, *self.arrived]
+            come: list[AtBarrier | Arrived] = [*self.at_barriers, *self.arrived]
             step = next(each.step for each in come if rows[one] in each.rows)
             theirs = f"{int(counts[one])} threads" if counts[one] else "the whole CTA"
             sentence = (
@@ -264,7 +264,8 @@ class Waiting:
         if each is None:
             return f"at {step.row.text} in {lane_ranges(group.mask[position])}, whose condition never becomes true"
         key, count = int(each.keys[position]), int(each.counts[position])
-        arrived = Counter(int(k) for other in (*self.at_barriers, *self.arrived) for k in other.keys)[key]
+        come: list[AtBarrier | Arrived] = [*self.at_barriers, *self.arrived]
+        arrived = Counter(int(k) for other in come for k in other.keys)[key]
         wanted = f"{count} threads" if count else "all warps of the CTA"
-        come = "1 warp has come" if arrived == 1 else f"{arrived} warps have come"
-        return f"at barrier {key % _IDS} ({step.row.text}) for {wanted}; {come}"
+        said = "1 warp has come" if arrived == 1 else f"{arrived} warps have come"
+        return f"at barrier {key % _IDS} ({step.row.text}) for {wanted}; {said}"

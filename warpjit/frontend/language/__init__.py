@@ -69,6 +69,7 @@ from warpjit.frontend.language.atomics import (
     red_xor,
 )
 from warpjit.frontend.language.bits import brev, clz, funnel_shift_left, funnel_shift_right, lop3, popc, prmt
+from warpjit.frontend.language.constant import constant
 from warpjit.frontend.language.core import (
     abs,
     alloc_local,
@@ -133,6 +134,7 @@ __all__ = [
     "cdiv",
     "ceil",
     "clz",
+    "constant",
     "constexpr",
     "copy",
     "cos",

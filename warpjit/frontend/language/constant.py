@@ -1,0 +1,54 @@
+"""Tables of constants: `T.constant`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpjit.errors import TraceError
+from warpjit.frontend.language.types import as_dtype
+from warpjit.ir.dtypes import DType, mbarrier
+
+MAX_BYTES = 64 * 1024
+"""Of constant memory (CUDA C++ Programming Guide, "Compute Capabilities")."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """What `T.constant` gives: bytes of elements, row-major. It never changes, so a kernel can capture it."""
+
+    data: bytes
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+def constant(values: Any, dtype: Any = "float32") -> Any:
+    """A table of numbers that is part of the kernel: in it a tensor that is read by elements, `TABLE[i]`.
+
+    values  a number, a nested tuple or list, or a numpy array; copied. Outside of the kernel, or in it of static values
+    dtype   type of the elements, to which the values are rounded
+
+    Tables lie in constant memory, 64 KiB for a kernel: an element that all lanes of a warp read is as fast as a
+    register, others come one after the other. Another table is another kernel.
+    Raises TraceError: values that are no numbers, do not fit the type, or are none or too many.
+    """
+    of = as_dtype(dtype)
+    if of is mbarrier or of.bits < 8:
+        raise TraceError(f"T.constant: dtype: expected a type of 8 to 64 bits but got {of}")
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" and array.dtype != of.numpy:
+        raise TraceError(f"T.constant: values: expected numbers but got an array of {array.dtype}")
+    if not 0 < array.size * of.bytes <= MAX_BYTES:
+        raise TraceError(f"T.constant: values: expected 1 to {MAX_BYTES} bytes but got {array.size * of.bytes}")
+    if of.is_int and (array.dtype.kind not in "biu" or not of.min <= int(array.min()) <= int(array.max()) <= of.max):
+        raise TraceError(
+            f"T.constant: values: expected integers from {of.min} to {of.max} but got {array.min()} to {array.max()}"
+        )
+    with np.errstate(over="ignore"):
+        data = np.ascontiguousarray(array.astype(of.numpy)).tobytes()
+    return Constant(data, of, array.shape or (1,))
+
+
+__all__ = ["constant"]
