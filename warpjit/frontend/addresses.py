@@ -16,7 +16,6 @@ from warpjit.frontend.builder import Builder
 from warpjit.frontend.swizzles import swizzled
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
 from warpjit.ir import dtypes
-from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Access, Address, Atom, Const, GlobalBuffer, Local, Registers
 from warpjit.layout import ComposeLayout, S, TileLayout, m
@@ -252,9 +251,11 @@ def _constant_apart(builder: Builder, offset: Scalar, size: int) -> Linear:
     return whole if 0 < whole.constant * size < 1 << 31 else offset.linear
 
 
-def atom(builder: Builder, value: Index, dtype: DType = dtypes.int32) -> Atom:
-    """An index as an operand."""
-    return builder.atom(value) if isinstance(value, Scalar) else Const(value, dtype)
+def atom(builder: Builder, value: Index) -> Atom:
+    """An index or extent as an operand: an int is an int32, where it fits."""
+    if isinstance(value, Scalar):
+        return builder.atom(value)
+    return Const(value, dtypes.int32 if value <= dtypes.int32.max else dtypes.int64)
 
 
 def alignment(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> int:

@@ -16,7 +16,7 @@ from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
-from warpjit.ir.nodes import GlobalBuffer, Registers, SharedBuffer
+from warpjit.ir.nodes import ConstantBuffer, GlobalBuffer, Registers, SharedBuffer
 from warpjit.layout import ComposeLayout, S, TileLayout, m
 
 # ---- view -----------------------------------------------------------------------------------------------
@@ -180,6 +180,8 @@ def storage(tensor: TensorValue) -> TensorValue:
     """`t.storage`: the bytes under a shared or local tensor, as uint8."""
     if isinstance(tensor.base, GlobalBuffer):
         raise TraceError(f"storage: expected a shared or local tensor, but {tensor.name} is a parameter")
+    if isinstance(tensor.base, ConstantBuffer):
+        raise TraceError(f"storage: expected a shared or local tensor, but {tensor.name} is a table of constants")
     count = tensor.base.bytes if isinstance(tensor.base, SharedBuffer) else tensor.base.count * tensor.base.word.bytes
     return TensorValue(
         f"{tensor.name}.storage", dtypes.uint8, (count,), tensor.base, TileLayout(S[count]), align=tensor.align

@@ -28,8 +28,10 @@ TOPIC = Topic(
         ),
         used("table[0] = 1.0", "expected a tensor that can be written, but table is a table of constants"),
         used(
-            "T.load(table)", "T.load: tensor: expected a global or shared tensor, but table is a table: read its elements"
+            "T.load(table)",
+            "T.load: tensor: expected a global or shared tensor, but table is a table: read its elements",
         ),
+        used("table.storage", "storage: expected a shared or local tensor, but table is a table of constants"),
         used(
             'T.asm("ld.b32 %0, [%1];", "float32", table)',
             'T.asm("ld.b32 %0, [%1];"): ins: expected a global or shared window, but table is a table of constants',
