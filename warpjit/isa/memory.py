@@ -1,7 +1,7 @@
 """Loads and stores of one element: `LOAD[(space, dtype name)]`, `STORE[(space, dtype name)]`.
 
-The address is a typed C++ lvalue, so the compiler picks the instruction and knows what may alias. A bool is a byte
-that holds 0 or 1. Matrix moves, asynchronous copies and wide accesses have rows of their own.
+The address is a typed C++ lvalue, so the compiler picks the instruction and knows what may alias. A bool is a byte:
+stored it is 0 or 1, loaded it is whether the byte is not 0, which C++'s own bool would take to be 1. Matrix moves, asynchronous copies and wide accesses have rows of their own.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _to_bytes(of: DType) -> Callable[..., Array]:
 LOAD: dict[tuple[str, str], Row] = {
     (space, of.name): Row(
         text=f"load.{space}.{of.ptx}",
-        operands=(result("d", of), _address("src", Mode.READ, space, of)),
-        code=Cxx("{d} = {src};"),
+        operands=(result("d", of), _address("src", Mode.READ, space, uint8 if of.is_bool else of)),
+        code=Cxx("{d} = {src} != 0;" if of.is_bool else "{d} = {src};"),
         meaning=_from_bytes(of),
         needs=EVERYWHERE,
         section="Data Movement and Conversion Instructions: ld",
