@@ -278,3 +278,67 @@ def test_bfloat16_needs_sm_90():
     assert [message for message, _ in refused(bfloat, target="sm_89")] == [
         "red.global.add.noftz.bf16 needs sm_90 or later, but the target is sm_89"
     ]
+
+
+@warpjit
+def several(Sums, Halves, Brains):
+    """All lanes of two CTAs add to the same few neighbours."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=2, block=32))
+    lane = T.cuda.lane_id()
+    mine, few = T.alloc_local((8,), "float32"), T.alloc_local((2,), "float32")
+    for k in range(8):
+        mine[k] = T.float32(k + lane % 2)
+    few[0], few[1] = 1.0, -1.0
+    T.red_add(Sums, (lane % 4, 0), mine)
+    T.red_add(Sums, (0, 10), few, scope="cta")
+    for A, pair in ((Halves, "float16x2"), (Brains, "bfloat16x2")):
+        pairs = T.alloc_local((4,), pair)
+        for k in range(4):
+            pairs[k] = T.cast(k, pair)
+        T.red_add(A.view(pair), (4 * (lane % 2),), pairs)
+
+
+def test_several_neighbours_in_one_instruction(device, run):
+    sums = torch.zeros((4, 12), device=device)
+    halves, brains = (torch.zeros(16, dtype=kind, device=device) for kind in (torch.float16, torch.bfloat16))
+    run(several, sums, halves, brains)
+    row = torch.arange(8.0)
+    expected = torch.zeros(4, 12)
+    for k in range(4):
+        expected[k, :8] = 16 * (row + k % 2)
+    expected[0, 10:] = torch.tensor([64.0, -64.0])
+    assert torch.equal(sums.cpu(), expected)
+    pairs = 32.0 * torch.arange(4.0).repeat_interleave(2).repeat(2)
+    assert torch.equal(halves.cpu().float(), pairs) and torch.equal(brains.cpu().float(), pairs)
+    text = several.source(sums.cpu(), halves.cpu(), brains.cpu(), target="sm_90a")
+    counts = [text.count(f"red{form}") for form in (".global.add.v4.f32", ".relaxed.cta.global.add.v2.f32")]
+    counts += [text.count(f".add.noftz.v4.{form}") for form in ("f16x2", "bf16x2")]
+    assert counts == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            lambda Out: T.red_add(T.alloc_shared((8,)), 0, T.alloc_local((2,))),
+            "T.red_add: value: expected a number, since only float32 and pairs in global memory take several at once, "
+            "but got local for shared, shared memory of float32",
+        ),
+        (
+            lambda Out: T.red_add(Out, 0, T.alloc_local((3,))),
+            "T.red_add: value: expected a local tensor of float32 with one axis of an even number of elements but got "
+            "local of float32, shape (3,)",
+        ),
+        (
+            lambda Out: T.red_add(Out, T.cuda.lane_id(), T.alloc_local((2,), "int32")),
+            "T.red_add: value: expected a local tensor of float32 with one axis of an even number of elements but got "
+            "local of int32, shape (2,)",
+        ),
+    ],
+)
+def test_what_takes_one_number_only(body, sentence):
+    def kernel(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        body(Out)
+
+    assert [message for message, _ in refused(kernel)] == [sentence]

@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
-from warpjit.frontend.addresses import address
+from warpjit.frontend.addresses import address, static_int
 from warpjit.frontend.calls import INTRINSICS
+from warpjit.frontend.chunks import check_aligned, check_contiguous
 from warpjit.frontend.literals import describe
+from warpjit.frontend.slices import subtensor
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
 from warpjit.ir import facts as fact
 from warpjit.ir.nodes import Atom
-from warpjit.isa.atomics import ATOM, RED, REGISTERS, Form
+from warpjit.isa.atomics import ATOM, RED, RED_VECTOR, REGISTERS, VECTORS, Form, VectorForm
 
 _MIN_MAX = {"int32": "s32", "uint32": "u32", "int64": "s64", "uint64": "u64"}
 _LOGIC = {"int32": "b32", "uint32": "b32", "int64": "b64", "uint64": "b64"}
@@ -86,6 +88,34 @@ def _issue(tracer: Tracer, what: str, form: Form, place: tuple[TensorValue, Valu
     tracer.builder.issue(RED[form], (address(tracer.builder, tensor, coordinates), *operands))
 
 
+def _issue_vector(tracer: Tracer, what: str, scope: str, place: tuple[TensorValue, Value], values: TensorValue) -> None:
+    """The elements of a local tensor to as many neighbours, two or four words an instruction."""
+    builder, (tensor, index) = tracer.builder, place
+    ptx = TYPES["add"][tensor.dtype.name]
+    if tensor.space != "global" or ptx not in VECTORS:
+        raise TraceError(
+            f"{what}: value: expected a number, since only float32 and pairs in global memory take several at once, "
+            f"but got {values.name} for {tensor.name}, {tensor.space} memory of {tensor.dtype}"
+        )
+    sizes = tuple(static_int(extent, f"{what}: an extent of {values.name}") for extent in values.shape)
+    if values.dtype != tensor.dtype or len(sizes) != 1 or sizes[0] % 2:
+        raise TraceError(
+            f"{what}: value: expected a local tensor of {tensor.dtype} with one axis of an even number of elements but "
+            f"got {values.name} of {values.dtype}, shape {sizes}"
+        )
+    *outer, first = memory.indices(tensor, index if isinstance(index, tuple) else (index,))
+    last = first + sizes[0] if isinstance(first, int) else arithmetic.binary(builder, "add", first, sizes[0])
+    window = subtensor(builder, tensor, (*outer, slice(first, last)))
+    count = next(each for each in reversed(VECTORS[ptx]) if sizes[0] % each == 0)
+    check_contiguous(what, window, sizes, count)
+    check_aligned(what, builder, window, sizes, count, count * tensor.dtype.bytes)
+    row = RED_VECTOR[VectorForm(scope, ptx, count)]
+    for start in range(0, sizes[0], count):
+        parts = [memory.load(builder, values, (start + part,)) for part in range(count)]
+        operands = tuple(builder.atom(memory.bitcast(builder, part, REGISTERS[ptx])) for part in parts)
+        builder.issue(row, (address(builder, window, (start,)), *operands))
+
+
 def _fetch(
     tracer: Tracer, what: str, form: Form, place: tuple[TensorValue, Value], values: tuple[Value, ...]
 ) -> Scalar:
@@ -104,6 +134,9 @@ def _handler(prefix: str, operation: str) -> Callable[..., Scalar | None]:
     def run(tracer: Tracer, tensor: Value, index: Value, *values: Value, scope: Value = "gpu") -> Scalar | None:
         tracer.require_device(what)
         element = _element(what, operation, tensor)
+        if what == "T.red_add" and isinstance(values[0], TensorValue) and values[0].space == "local":
+            _issue_vector(tracer, what, _scope(what, element, scope), (element, index), values[0])
+            return None
         form = Form(element.space, _scope(what, element, scope), operation, TYPES[operation][element.dtype.name])
         if prefix == "red":
             _issue(tracer, what, form, (element, index), values)

@@ -1,5 +1,8 @@
 """Atomic operations on global and shared memory: `ATOM[Form(space, scope, operation, type)]`; `RED` has no result.
 
+    RED_VECTOR[VectorForm(scope, type, count)]   sums of neighbouring elements of global memory, sm_90 or later: 2 or 4
+                                                 float32 (or pairs), each atomic by itself
+
     operation   add min max inc dec and or xor exch cas (`RED` has no exch and no cas)
     type        PTX's: s32 u32 s64 u64 f16 bf16 f16x2 bf16x2 f32 f64 b16 b32 b64
     scope       "" (PTX's default, the same as .relaxed.gpu), or .relaxed.cta, .relaxed.gpu, .relaxed.sys: between which
@@ -10,7 +13,7 @@ threads come to one address is not defined on the device, so sums of floats may 
 takes warps in order, lanes in order. Float sums are rounded to nearest even; subnormal numbers are kept, but by `f32`
 on global memory, which takes and leaves zeros of their sign instead (PTX manual, section "atom").
 
-Left out: acquire and release forms, clusters, vectors, 128 bits, cache hints.
+Left out: acquire and release forms, clusters, vectors with a result, vectors of 16-bit elements, 128 bits, cache hints.
 """
 
 from __future__ import annotations
@@ -183,4 +186,61 @@ ATOM: dict[Form, Row] = {form: _row(form, returns=True) for form in FORMS}
 
 RED: dict[Form, Row] = {form: _row(form, returns=False) for form in FORMS if form.operation not in ("exch", "cas")}
 
-ROWS: tuple[Row, ...] = (*ATOM.values(), *RED.values())
+
+# ---- several elements --------------------------------------------------------------------------------------
+
+VECTORS = {"f32": (2, 4), "f16x2": (2, 4), "bf16x2": (2, 4)}
+"""How many elements of each type one instruction adds to (PTX manual, section "red": `.vec_32_bit`)."""
+
+
+@dataclass(frozen=True)
+class VectorForm:
+    """Sums of `count` neighbours at one address, a multiple of their size."""
+
+    scope: str
+    ptx: str
+    count: int
+
+    @property
+    def text(self) -> str:
+        return f"red{self.scope}.global.add{'' if self.ptx == 'f32' else '.noftz'}.v{self.count}.{self.ptx}"
+
+
+def _vector_meaning(form: VectorForm) -> Callable[..., Array]:
+    of, change = REGISTERS[form.ptx], _change("add", form.ptx, "global")
+
+    def meaning(octets: Array, *values: Array) -> Array:
+        old = np.ascontiguousarray(octets).view(of.numpy)
+        new = np.stack([change(old[..., part], value) for part, value in enumerate(values)], axis=-1)
+        return np.ascontiguousarray(new.astype(of.numpy, copy=False)).view(np.uint8)
+
+    return meaning
+
+
+def _vector_row(form: VectorForm) -> Row:
+    of, names = REGISTERS[form.ptx], [f"b{part}" for part in range(form.count)]
+    size = form.count * of.bytes
+    listed = ", ".join("{" + name + "}" for name in names)
+    return Row(
+        text=form.text,
+        operands=(
+            Operand("a", Kind.ADDRESS, Mode.UPDATE, space="global", bytes=size, align=size),
+            *(value(name, of) for name in names),
+        ),
+        code=Asm(f"{form.text} [{{a}}], {{{{{listed}}}}};"),
+        meaning=_vector_meaning(form),
+        needs=since(90),
+        memory=True,
+        section=_SECTION + "red",
+        notes="subnormal numbers become 0" if form.ptx == "f32" else "",
+    )
+
+
+RED_VECTOR: dict[VectorForm, Row] = {
+    form: _vector_row(form)
+    for form in (
+        VectorForm(scope, ptx, count) for scope in SCOPES for ptx, counts in VECTORS.items() for count in counts
+    )
+}
+
+ROWS: tuple[Row, ...] = (*ATOM.values(), *RED.values(), *RED_VECTOR.values())

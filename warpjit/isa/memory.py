@@ -1,7 +1,8 @@
 """Loads and stores of one element: `LOAD[(space, dtype name)]`, `STORE[(space, dtype name)]`.
 
 The address is a typed C++ lvalue, so the compiler picks the instruction and knows what may alias. A bool is a byte:
-stored it is 0 or 1, loaded it is whether the byte is not 0, which C++'s own bool would take to be 1. Matrix moves, asynchronous copies and wide accesses have rows of their own.
+stored it is 0 or 1, loaded it is whether the byte is not 0, which C++'s own bool would not look at. Matrix
+moves, asynchronous copies and wide accesses have rows of their own.
 """
 
 from __future__ import annotations

@@ -24,6 +24,12 @@ TOPIC = Topic(
         of('T.cast(A[0, 0], "int8", saturate=False)',
            "T.cast: float32 to int8 always saturates: expected no saturate=False"),
         of('T.cast(n, "int8", rounding="zero")', "T.cast: int32 to int8 does not round: expected no rounding="),
+        of('T.red_add(I, 0, T.alloc_local((2,), "int32"))',
+           "T.red_add: value: expected a number, since only float32 and pairs in global memory take several at once, "
+           "but got local for I, global memory of int32"),
+        of("T.red_add(A, (0, 0), T.alloc_local((3,)))",
+           "T.red_add: value: expected a local tensor of float32 with one axis of an even number of elements but got "
+           "local of float32, shape (3,)"),
         Case("""
             tile = T.alloc_shared((4, 8), "int4")
             tile.ptr(0, lane)

@@ -35,9 +35,9 @@ E = TypeVar("E")
 def atomic_add(
     tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu"
 ) -> E:
-    """Adds to an element, and returns what it was: int32, uint32, int64, uint64 (they wrap), float16 to float64.
+    """Adds to an element, and returns what it was: int32, uint32, int64, uint64 (they wrap), float16 to float64, pairs.
 
-    bfloat16 needs sm_90 or later.
+    bfloat16 and bfloat16x2 need sm_90 or later. The halves of a pair are atomic each by itself.
     """
 
 
@@ -97,9 +97,15 @@ def atomic_cas(
 
 @intrinsic()
 def red_add(
-    tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu"
+    tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number | Tensor[E], *, scope: AtomicScope = "gpu"
 ) -> None:
-    """`T.atomic_add` without a result."""
+    """`T.atomic_add` without a result.
+
+    With a local tensor of one axis as `value`, its elements go to `index` and what follows it in the last axis, two or
+    four in one instruction (float32, float16x2 and bfloat16x2 in global memory, an even number of them, sm_90 or
+    later). Each element is atomic by itself. The elements must be contiguous, and begin at a multiple of 8 bytes, or of
+    16 where their number is a multiple of 4, by what is known (see `T.load`).
+    """
 
 
 @intrinsic()
