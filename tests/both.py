@@ -38,6 +38,11 @@ def run_both(run: Callable[..., None], kernel: warpjit.Kernel, *args: Any, **con
         assert_same_bits(expected, tensor)
 
 
+def unbuilt(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> None:
+    """In place of the fixture `run`, for one of many alike kernels, of which others are built for every target."""
+    kernel(*args, **constants)
+
+
 def _tensors(args: Iterable[Any]) -> Iterator[torch.Tensor]:
     for arg in args:
         if isinstance(arg, tuple):

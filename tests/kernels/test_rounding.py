@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from both import run_both, unbuilt
 from refusals import refused
 
 from warpjit import T, warpjit
@@ -14,6 +15,8 @@ from warpjit.isa.scalar_rounded import is_exact
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NARROW = ("float8_e4m3fn", "float8_e5m2")
+BUILT = "float32"
+"""The source of the kernels that are built for every target."""
 DIRECTIONS = ("nearest", "zero", "down", "up")
 
 
@@ -59,11 +62,11 @@ def ways_of(source: str, target: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("source", (*FLOATS, *INTEGERS))
-def test_each_direction(device, both, source):
+def test_each_direction(device, run, source):
     a = samples(source)
     cases = [(target, way) for target in (*FLOATS, *INTEGERS) for way in ways_of(source, target)]
     outs = tuple(torch.zeros(256, dtype=getattr(torch, target), device=device) for target, _ in cases)
-    both(cast, a.to(device), outs, ways=tuple((way, None) for _, way in cases))
+    run_both(run if source == BUILT else unbuilt, cast, a.to(device), outs, ways=tuple((way, None) for _, way in cases))
     for (target, way), out in zip(cases, outs, strict=True):
         to = dtypes.dtype(target)
         exact = to.is_float and is_exact(to, dtypes.dtype(source))
@@ -84,12 +87,18 @@ def saturated(array: np.ndarray, target: str, rounding: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("source", (*FLOATS, *INTEGERS))
-def test_what_is_too_large_becomes_the_largest(device, both, source):
+def test_what_is_too_large_becomes_the_largest(device, run, source):
     a, is_float = samples(source), dtypes.dtype(source).is_float
     targets = (*FLOATS, *(() if is_float else INTEGERS))
     roundings = tuple(None if target in INTEGERS else "zero" if target == "bfloat16" else "up" for target in targets)
     outs = tuple(torch.zeros(256, dtype=getattr(torch, target), device=device) for target in targets)
-    both(cast, a.to(device), outs, ways=tuple((rounding, True) for rounding in roundings))
+    run_both(
+        run if source == BUILT else unbuilt,
+        cast,
+        a.to(device),
+        outs,
+        ways=tuple((rounding, True) for rounding in roundings),
+    )
     for target, rounding, out in zip(targets, roundings, outs, strict=True):
         exact = target in FLOATS and is_exact(dtypes.dtype(target), dtypes.dtype(source))
         expected = saturated(as_array(a, source), target, "" if exact or rounding is None else rounding)
@@ -104,18 +113,20 @@ def out_type(target: str) -> np.dtype:
 
 
 @pytest.mark.parametrize("source", (*FLOATS, "int16", "uint64", "int64"))
-def test_8_bit_floats_without_saturation(device, both, source):
+def test_8_bit_floats_without_saturation(device, run, source):
     """ml_dtypes rounds so: to infinity, and where there is none to NaN."""
     a = samples(source)
     outs = tuple(torch.zeros(256, dtype=getattr(torch, target), device=device) for target in NARROW)
-    both(cast, a.to(device), outs, ways=((None, False), ("nearest", False)))
+    run_both(run if source == BUILT else unbuilt, cast, a.to(device), outs, ways=((None, False), ("nearest", False)))
     with np.errstate(all="ignore"):
         numbers = as_array(a, source).astype(np.float32)
     for target, out in zip(NARROW, outs, strict=True):
         got, wanted = (each.astype(np.float32) for each in (as_array(out, target), numbers.astype(out_type(target))))
         assert np.array_equal(got, wanted, equal_nan=True), target
     saturating = tuple(torch.zeros_like(out) for out in outs)
-    both(cast, a.to(device), saturating, ways=((None, True), ("nearest", None)))
+    run_both(
+        run if source == BUILT else unbuilt, cast, a.to(device), saturating, ways=((None, True), ("nearest", None))
+    )
     for target, out in zip(NARROW, saturating, strict=True):
         expected = conversion.convert(as_array(a, source), dtypes.dtype(target))
         assert as_array(out, target).tobytes() == expected.tobytes()

@@ -1763,112 +1763,118 @@ class _Atom32(Instruction):
 class _Red33(Instruction):
     def __call__(self, a: Pointer, b: Number, *, pred: Number | None = None) -> None: ...
 
-class _Shfl34(Instruction):
+class _Red34(Instruction):
+    def __call__(self, a: Pointer, b0: Number, b1: Number, *, pred: Number | None = None) -> None: ...
+
+class _Red35(Instruction):
+    def __call__(self, a: Pointer, b0: Number, b1: Number, b2: Number, b3: Number, *, pred: Number | None = None) -> None: ...
+
+class _Shfl36(Instruction):
     def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> uint32: ...
 
-class _Shfl35(Instruction):
+class _Shfl37(Instruction):
     def __call__(self, a: Number, b: Number, c: Number, membermask: Number) -> tuple[uint32, bool]: ...
 
-class _Vote36(Instruction):
+class _Vote38(Instruction):
     def __call__(self, a: Number, membermask: Number) -> bool: ...
 
-class _Vote37(Instruction):
+class _Vote39(Instruction):
     def __call__(self, a: Number, membermask: Number) -> uint32: ...
 
-class _Match38(Instruction):
+class _Match40(Instruction):
     def __call__(self, a: Number, membermask: Number) -> tuple[uint32, bool]: ...
 
-class _Redux39(Instruction):
+class _Redux41(Instruction):
     def __call__(self, a: Number, membermask: Number) -> int32: ...
 
-class _Redux40(Instruction):
+class _Redux42(Instruction):
     def __call__(self, a: Number, membermask: Number) -> float32: ...
 
-class _Activemask41(Instruction):
+class _Activemask43(Instruction):
     def __call__(self, *, pred: Number | None = None) -> uint32: ...
 
-class _Ldmatrix42(Instruction):
+class _Ldmatrix44(Instruction):
     def __call__(self, d: Tensor[Any], src: Pointer) -> None: ...
 
-class _Stmatrix43(Instruction):
+class _Stmatrix45(Instruction):
     def __call__(self, dst: Pointer, a: Tensor[Any]) -> None: ...
 
-class _Movmatrix44(Instruction):
+class _Movmatrix46(Instruction):
     def __call__(self, d: Tensor[Any], a: Tensor[Any]) -> None: ...
 
-class _Mma45(Instruction):
+class _Mma47(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any]) -> None: ...
 
-class _Mma46(Instruction):
+class _Mma48(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1]) -> None: ...
 
-class _Mma47(Instruction):
+class _Mma49(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma48(Instruction):
+class _Mma50(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0]) -> None: ...
 
-class _Mma49(Instruction):
+class _Mma51(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma50(Instruction):
+class _Mma52(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma51(Instruction):
+class _Mma53(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma52(Instruction):
+class _Mma54(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 1, 2, 3], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 1, 2, 3], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma53(Instruction):
+class _Mma55(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0, 2], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0, 2], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Mma54(Instruction):
+class _Mma56(Instruction):
     def __call__(self, D: Tensor[Any], A: Tensor[Any], B: Tensor[Any], C: Tensor[Any], E: Tensor[Any], selector: Literal[0], SFA: Tensor[Any], byte_a: Literal[0], thread_a: Literal[0, 1], SFB: Tensor[Any], byte_b: Literal[0], thread_b: Literal[0, 1, 2, 3]) -> None: ...
 
-class _Cp55(Instruction):
+class _Cp57(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[4, 8, 16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp56(Instruction):
+class _Cp58(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Literal[16], src_size: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Cp57(Instruction):
+class _Cp59(Instruction):
     def __call__(self, *, pred: Number | None = None) -> None: ...
 
-class _Cp58(Instruction):
+class _Cp60(Instruction):
     def __call__(self, n: int, *, pred: Number | None = None) -> None: ...
 
-class _Cp59(Instruction):
+class _Cp61(Instruction):
     def __call__(self, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Cp60(Instruction):
+class _Cp62(Instruction):
     def __call__(self, dst: Pointer, src: Pointer, size: Number, bar: Pointer, *, pred: Number | None = None) -> None: ...
 
-class _Bar61(Instruction):
+class _Bar63(Instruction):
     def __call__(self, id: Number, count: Number | None = None) -> None: ...
 
-class _Bar62(Instruction):
+class _Bar64(Instruction):
     def __call__(self, id: Number, count: Number) -> None: ...
 
-class _Bar63(Instruction):
+class _Bar65(Instruction):
     def __call__(self, membermask: Number) -> None: ...
 
-class _Mbarrier64(Instruction):
+class _Mbarrier66(Instruction):
     def __call__(self, bar: Pointer, count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier65(Instruction):
+class _Mbarrier67(Instruction):
     def __call__(self, bar: Pointer, count: Number | None = None, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier66(Instruction):
+class _Mbarrier68(Instruction):
     def __call__(self, bar: Pointer, tx_count: Number, *, pred: Number | None = None) -> None: ...
 
-class _Mbarrier67(Instruction):
+class _Mbarrier69(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> bool: ...
 
-class _MbarrierWait68(Instruction):
+class _MbarrierWait70(Instruction):
     def __call__(self, bar: Pointer, parity: Number, *, pred: Number | None = None) -> None: ...
 
-class _Elect69(Instruction):
+class _Elect71(Instruction):
     def __call__(self, membermask: Number) -> bool: ...
 
 class PtxNames:
@@ -2717,13 +2723,51 @@ class PtxNames:
     def __getitem__(
         self,
         text: Literal[
+            "red.global.add.v2.f32",
+            "red.global.add.noftz.v2.f16x2",
+            "red.global.add.noftz.v2.bf16x2",
+            "red.relaxed.cta.global.add.v2.f32",
+            "red.relaxed.cta.global.add.noftz.v2.f16x2",
+            "red.relaxed.cta.global.add.noftz.v2.bf16x2",
+            "red.relaxed.gpu.global.add.v2.f32",
+            "red.relaxed.gpu.global.add.noftz.v2.f16x2",
+            "red.relaxed.gpu.global.add.noftz.v2.bf16x2",
+            "red.relaxed.sys.global.add.v2.f32",
+            "red.relaxed.sys.global.add.noftz.v2.f16x2",
+            "red.relaxed.sys.global.add.noftz.v2.bf16x2",
+        ],
+        /,
+    ) -> _Red34: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
+            "red.global.add.v4.f32",
+            "red.global.add.noftz.v4.f16x2",
+            "red.global.add.noftz.v4.bf16x2",
+            "red.relaxed.cta.global.add.v4.f32",
+            "red.relaxed.cta.global.add.noftz.v4.f16x2",
+            "red.relaxed.cta.global.add.noftz.v4.bf16x2",
+            "red.relaxed.gpu.global.add.v4.f32",
+            "red.relaxed.gpu.global.add.noftz.v4.f16x2",
+            "red.relaxed.gpu.global.add.noftz.v4.bf16x2",
+            "red.relaxed.sys.global.add.v4.f32",
+            "red.relaxed.sys.global.add.noftz.v4.f16x2",
+            "red.relaxed.sys.global.add.noftz.v4.bf16x2",
+        ],
+        /,
+    ) -> _Red35: ...
+    @overload
+    def __getitem__(
+        self,
+        text: Literal[
             "shfl.sync.idx.b32",
             "shfl.sync.up.b32",
             "shfl.sync.down.b32",
             "shfl.sync.bfly.b32",
         ],
         /,
-    ) -> _Shfl34: ...
+    ) -> _Shfl36: ...
     @overload
     def __getitem__(
         self,
@@ -2734,7 +2778,7 @@ class PtxNames:
             "shfl.sync.bfly.b32.p",
         ],
         /,
-    ) -> _Shfl35: ...
+    ) -> _Shfl37: ...
     @overload
     def __getitem__(
         self,
@@ -2744,7 +2788,7 @@ class PtxNames:
             "vote.sync.uni.pred",
         ],
         /,
-    ) -> _Vote36: ...
+    ) -> _Vote38: ...
     @overload
     def __getitem__(
         self,
@@ -2760,7 +2804,7 @@ class PtxNames:
             "redux.sync.xor.b32",
         ],
         /,
-    ) -> _Vote37: ...
+    ) -> _Vote39: ...
     @overload
     def __getitem__(
         self,
@@ -2769,7 +2813,7 @@ class PtxNames:
             "match.all.sync.b64",
         ],
         /,
-    ) -> _Match38: ...
+    ) -> _Match40: ...
     @overload
     def __getitem__(
         self,
@@ -2779,7 +2823,7 @@ class PtxNames:
             "redux.sync.max.s32",
         ],
         /,
-    ) -> _Redux39: ...
+    ) -> _Redux41: ...
     @overload
     def __getitem__(
         self,
@@ -2794,7 +2838,7 @@ class PtxNames:
             "redux.sync.max.abs.NaN.f32",
         ],
         /,
-    ) -> _Redux40: ...
+    ) -> _Redux42: ...
     @overload
     def __getitem__(
         self,
@@ -2802,7 +2846,7 @@ class PtxNames:
             "activemask.b32",
         ],
         /,
-    ) -> _Activemask41: ...
+    ) -> _Activemask43: ...
     @overload
     def __getitem__(
         self,
@@ -2845,7 +2889,7 @@ class PtxNames:
             "ldmatrix.sync.aligned.m16n16.x2.trans.shared::cta.b8x16.b4x16_p64",
         ],
         /,
-    ) -> _Ldmatrix42: ...
+    ) -> _Ldmatrix44: ...
     @overload
     def __getitem__(
         self,
@@ -2870,7 +2914,7 @@ class PtxNames:
             "stmatrix.sync.aligned.m16n8.x4.trans.shared::cta.b8",
         ],
         /,
-    ) -> _Stmatrix43: ...
+    ) -> _Stmatrix45: ...
     @overload
     def __getitem__(
         self,
@@ -2878,7 +2922,7 @@ class PtxNames:
             "movmatrix.sync.aligned.m8n8.trans.b16",
         ],
         /,
-    ) -> _Movmatrix44: ...
+    ) -> _Movmatrix46: ...
     @overload
     def __getitem__(
         self,
@@ -3017,7 +3061,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
-    ) -> _Mma45: ...
+    ) -> _Mma47: ...
     @overload
     def __getitem__(
         self,
@@ -3064,7 +3108,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.satfinite.s32.u4.u4.s32",
         ],
         /,
-    ) -> _Mma46: ...
+    ) -> _Mma48: ...
     @overload
     def __getitem__(
         self,
@@ -3079,7 +3123,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
         ],
         /,
-    ) -> _Mma47: ...
+    ) -> _Mma49: ...
     @overload
     def __getitem__(
         self,
@@ -3176,7 +3220,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f16.e2m1.e2m1.f16",
         ],
         /,
-    ) -> _Mma48: ...
+    ) -> _Mma50: ...
     @overload
     def __getitem__(
         self,
@@ -3208,7 +3252,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma49: ...
+    ) -> _Mma51: ...
     @overload
     def __getitem__(
         self,
@@ -3217,7 +3261,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma50: ...
+    ) -> _Mma52: ...
     @overload
     def __getitem__(
         self,
@@ -3225,7 +3269,7 @@ class PtxNames:
             "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
         ],
         /,
-    ) -> _Mma51: ...
+    ) -> _Mma53: ...
     @overload
     def __getitem__(
         self,
@@ -3257,7 +3301,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma52: ...
+    ) -> _Mma54: ...
     @overload
     def __getitem__(
         self,
@@ -3266,7 +3310,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         ],
         /,
-    ) -> _Mma53: ...
+    ) -> _Mma55: ...
     @overload
     def __getitem__(
         self,
@@ -3274,7 +3318,7 @@ class PtxNames:
             "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
         ],
         /,
-    ) -> _Mma54: ...
+    ) -> _Mma56: ...
     @overload
     def __getitem__(
         self,
@@ -3289,7 +3333,7 @@ class PtxNames:
             "cp.async.ca.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp55: ...
+    ) -> _Cp57: ...
     @overload
     def __getitem__(
         self,
@@ -3304,7 +3348,7 @@ class PtxNames:
             "cp.async.cg.shared::cta.global.L2::256B",
         ],
         /,
-    ) -> _Cp56: ...
+    ) -> _Cp58: ...
     @overload
     def __getitem__(
         self,
@@ -3328,7 +3372,7 @@ class PtxNames:
             "fence.mbarrier_init.release.cluster",
         ],
         /,
-    ) -> _Cp57: ...
+    ) -> _Cp59: ...
     @overload
     def __getitem__(
         self,
@@ -3336,7 +3380,7 @@ class PtxNames:
             "cp.async.wait_group",
         ],
         /,
-    ) -> _Cp58: ...
+    ) -> _Cp60: ...
     @overload
     def __getitem__(
         self,
@@ -3349,7 +3393,7 @@ class PtxNames:
             "mbarrier.inval.shared::cta.b64",
         ],
         /,
-    ) -> _Cp59: ...
+    ) -> _Cp61: ...
     @overload
     def __getitem__(
         self,
@@ -3358,7 +3402,7 @@ class PtxNames:
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes",
         ],
         /,
-    ) -> _Cp60: ...
+    ) -> _Cp62: ...
     @overload
     def __getitem__(
         self,
@@ -3371,7 +3415,7 @@ class PtxNames:
             "barrier.cta.sync.aligned",
         ],
         /,
-    ) -> _Bar61: ...
+    ) -> _Bar63: ...
     @overload
     def __getitem__(
         self,
@@ -3384,7 +3428,7 @@ class PtxNames:
             "barrier.cta.arrive.aligned",
         ],
         /,
-    ) -> _Bar62: ...
+    ) -> _Bar64: ...
     @overload
     def __getitem__(
         self,
@@ -3392,7 +3436,7 @@ class PtxNames:
             "bar.warp.sync",
         ],
         /,
-    ) -> _Bar63: ...
+    ) -> _Bar65: ...
     @overload
     def __getitem__(
         self,
@@ -3401,7 +3445,7 @@ class PtxNames:
             "mbarrier.init.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier64: ...
+    ) -> _Mbarrier66: ...
     @overload
     def __getitem__(
         self,
@@ -3412,7 +3456,7 @@ class PtxNames:
             "mbarrier.arrive.release.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier65: ...
+    ) -> _Mbarrier67: ...
     @overload
     def __getitem__(
         self,
@@ -3431,7 +3475,7 @@ class PtxNames:
             "mbarrier.complete_tx.relaxed.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier66: ...
+    ) -> _Mbarrier68: ...
     @overload
     def __getitem__(
         self,
@@ -3446,7 +3490,7 @@ class PtxNames:
             "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64",
         ],
         /,
-    ) -> _Mbarrier67: ...
+    ) -> _Mbarrier69: ...
     @overload
     def __getitem__(
         self,
@@ -3454,7 +3498,7 @@ class PtxNames:
             "mbarrier_wait",
         ],
         /,
-    ) -> _MbarrierWait68: ...
+    ) -> _MbarrierWait70: ...
     @overload
     def __getitem__(
         self,
@@ -3462,7 +3506,7 @@ class PtxNames:
             "elect.sync",
         ],
         /,
-    ) -> _Elect69: ...
+    ) -> _Elect71: ...
     @overload
     def __getitem__(self, text: str, /) -> Instruction: ...
 
@@ -3721,7 +3765,7 @@ def rcp(a: float) -> float: ...
 @overload
 def rcp(a: F) -> F: ...
 
-def red_add(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
+def red_add(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number | Tensor[E], *, scope: AtomicScope = "gpu") -> None: ...
 
 def red_and(tensor: Tensor[E], index: Integer | tuple[Integer, ...], value: Number, *, scope: AtomicScope = "gpu") -> None: ...
 
