@@ -143,4 +143,4 @@ def _plan(q: Facts, k: Facts, v: Facts, out: Facts, causal: bool, tile: Tile | N
 
 def default_tile(dim: int) -> Tile:
     """The fastest on an H200 for long rows."""
-    return Tile(128, 64, 4, ctas=2) if dim > 64 else Tile(128, 64, 4, held=4, ctas=2)
+    return Tile(128, 64, 4, held=1, ctas=2) if dim > 64 else Tile(128, 128, 4, ctas=2)

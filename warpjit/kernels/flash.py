@@ -86,7 +86,10 @@ def flash(case: Case) -> Kernel:
     N = T.dynamic("n", multiple_of=tile.keys if case.whole else 1)
     part = tile.rows // tile.warps
     mi, ni, di = part // 16, tile.keys // 8, dim // 8
+    # Steps that are 64 elements apart, a swizzled row, have the same addresses but for a constant: one after the other.
+    steps = tuple(sorted(range(dim // 16), key=lambda step: (step % 4, step)))
 
+    # Sums and scores are 192 of 255 registers: some cases keep an address in local memory, outside of the products.
     @warpjit(strict=False)
     def flash(
         Q: T.Tensor((BATCH, HEADS, M, dim)),
@@ -144,7 +147,7 @@ def flash(case: Case) -> Kernel:
         def attend(j, stage, masked):
             """Take a block of keys into the sums."""
             scores = T.cuda.fragments(mma, "D", M=mi, N=ni, fill=0.0)
-            for step in T.unroll(dim // 16):
+            for step in steps:
                 if step < tile.held:
                     rows = held.sub[:, step : step + 1]
                 else:
@@ -157,12 +160,13 @@ def flash(case: Case) -> Kernel:
                 for register, row, column in scores.each():
                     if j * tile.keys + column >= (q0 + first + row + reach if causal else reach):
                         scores.regs[register] = -math.inf
-            weigh(scores, sums, shift, weight, scale)
-            weights = scores.cast(Q.dtype).as_operand(mma, "A")
+            settle(scores, sums, shift, weight, scale)
             for step in T.unroll(tile.keys // 16):
                 columns = T.cuda.fragments(mma, "B", N=di)
                 copy_fragment(columns, v.sub[stage], True, 0, dim, 16 * step)
-                T.cuda.tile.apply(mma, sums, weights.sub[:, step : step + 1], columns, sums)
+                some = scores.sub[:, 2 * step : 2 * step + 2]
+                weigh(some, shift, weight, scale)
+                T.cuda.tile.apply(mma, sums, some.cast(Q.dtype).as_operand(mma, "A"), columns, sums)
 
         copy_rows(q, queries, q0, M - q0)
         for j in T.unroll(tile.stages - 1):
@@ -227,11 +231,10 @@ def row_of(fragment, i):
     return fragment.sub[i // 2 : i // 2 + 1, :, i % 2 * 8 : i % 2 * 8 + 8]
 
 
-def weigh(scores, sums, shift, weight, scale):
-    """Scores become weights, 2 ** (score · scale - shift), and are added to `weight`.
+def settle(scores, sums, shift, weight, scale):
+    """Make each row's shift its largest score so far, or less by at most `SLACK`.
 
-    The shift of a row is its largest score so far, or less by at most `SLACK`: sums and weights are scaled anew only
-    where a row of the warp has grown beyond.
+    Sums and weights are scaled anew only where a row of the warp has grown beyond.
     """
     tops = T.alloc_local(shift.shape, "float32")
     grown = False
@@ -251,6 +254,10 @@ def weigh(scores, sums, shift, weight, scale):
             kept = row_of(sums, i).regs
             for register in T.unroll(kept.shape[0]):
                 kept[register] = kept[register] * shrink
+
+
+def weigh(scores, shift, weight, scale):
+    """Scores become weights, 2 ** (score · scale - shift), and are added to `weight`."""
     for i in T.unroll(shift.shape[0]):
         mine, less = row_of(scores, i).regs, finite(shift[i])
         for register in T.unroll(mine.shape[0]):
