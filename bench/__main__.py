@@ -27,7 +27,9 @@ from bench.harness import RESULTS, ROOT, Bench, Settings, error_text, start_reco
 from bench.products import DTYPES, Case, Size
 from bench.report import load, plot, show
 
-BENCHES: dict[str, Bench] = {each.BENCH.name: each.BENCH for each in (attention, gemm, isa, launch, norms, start, trace)}
+BENCHES: dict[str, Bench] = {
+    each.BENCH.name: each.BENCH for each in (attention, gemm, isa, launch, norms, start, trace)
+}
 LEFT_OUT = 1
 """Exit status when a figure failed."""
 
