@@ -20,6 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
+from .mutate import mutant, trouble
 from .programs import program
 from .shrink import shrunk
 from .trial import Case, Failure, Invalid, judge
@@ -38,6 +39,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--size", type=int, default=9, help="statements of a kernel's body (default: 9)")
     made.add_argument("--program", default="", help="one program: a seed, or the path of a module")
     made.add_argument("--show", action="store_true", help="print each program")
+    made.add_argument(
+        "--mutants", type=int, default=0, help="programs made wrong that are traced, of each (default: 0)"
+    )
     made.add_argument("--gpu", action="store_true", help="run on the GPU as well")
     made.add_argument(
         "--tries", type=int, default=TRIES, help=f"programs tried to make a find small (default: {TRIES})"
@@ -70,10 +74,17 @@ class Session:
         self.outcomes[failure.kind if failure else "agreed"] += 1
         return failure
 
+    def trouble(self, text: str) -> Failure | None:
+        """What comes of a mutant that should not."""
+        self.count += 1
+        failure = trouble(text, self.folder, f"program_{self.count}")
+        self.outcomes[failure.kind if failure else "mutants without harm"] += 1
+        return failure
+
     def fails_like(self, failure: Failure, text: str) -> bool:
         try:
-            again = judge(self.case(text), "cpu")
-            if again is None and self.device != "cpu":
+            again = self.trouble(text) if failure.mutant else judge(self.case(text), "cpu")
+            if again is None and self.device != "cpu" and not failure.mutant:
                 again = judge(self.case(text), self.device)
         except Exception:  # a candidate that the oracle cannot run, or that is no kernel any more
             return False
@@ -97,6 +108,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failure = session.failure(text)
                 if failure is not None:
                     finds.append((name, text, failure))
+                for seed in range(given.mutants):
+                    wrong = mutant(text, seed)
+                    failure = session.trouble(wrong)
+                    if failure is not None:
+                        finds.append((f"{name}, mutant {seed}", wrong, failure))
                 progress.update(task, advance=1, description=f"programs ({len(finds)} finds)")
         for name, text, failure in finds:
             _report(console, session, name, text, failure, given.tries)
@@ -118,7 +134,8 @@ def _report(console: Console, session: Session, name: str, text: str, failure: F
     """A find, made small: the program with its arguments, and what differs."""
     outcomes = session.outcomes.copy()
     small = shrunk(text, lambda candidate: session.fails_like(failure, candidate), tries)
-    again = session.failure(small) or failure
+    again = session.trouble(small) if failure.mutant else session.failure(small)
+    again = again or failure
     session.outcomes = outcomes
     console.rule(f"{name}: {failure.kind}")
     console.print(small, markup=False, highlight=False, soft_wrap=True)

@@ -20,7 +20,7 @@ from .trial import Case, Failure, limited
 
 SECONDS = 10
 CONSTANTS = (None, "float16", 2**70, -1, 1.5, True, 0, 1e400, b"x", ..., 1j, -(2**31), 64, "x")
-OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.BitAnd, ast.MatMult)
+OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.LShift, ast.BitAnd, ast.MatMult)
 COMPARISONS = (ast.Eq, ast.Lt, ast.Is, ast.IsNot, ast.In, ast.NotIn, ast.GtE)
 NAMES = tuple(name for name in dir(T) if not name.startswith("_"))
 CUDA_NAMES = tuple(name for name in dir(T.cuda) if not name.startswith("_"))
@@ -179,5 +179,5 @@ def trouble(text: str, folder: Path, name: str) -> Failure | None:
     except warpjit.WarpjitError:
         return None
     except Exception as error:
-        return Failure(f"leaked {type(error).__name__}", f"{type(error).__name__}: {error}")
+        return Failure(f"leaked {type(error).__name__}", f"{type(error).__name__}: {error}", mutant=True)
     return None

@@ -9,6 +9,7 @@ import torch
 
 from warpjit.isa.target import Target
 
+from .mutate import mutant, trouble
 from .numbers import Invalid, cast
 from .programs import program
 from .shrink import shrunk
@@ -66,6 +67,13 @@ def test_nvcc_has_nothing_against_the_text(tmp_path):
     target = Target.parse("sm_90a")
     texts = [emitted(case, target) for case in cases(100, 12, tmp_path)]
     assert list(complaints(texts, target)) == []
+
+
+def test_wrong_programs_meet_errors_of_the_family(tmp_path):
+    for seed in range(60):
+        text = mutant(program(seed, 3), seed)
+        failure = trouble(text, tmp_path, f"mutant_{seed}")
+        assert failure is None, f"{text}\n{failure.text}"
 
 
 # ---- the fuzzer itself ---------------------------------------------------------------------------------

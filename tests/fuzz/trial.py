@@ -40,6 +40,7 @@ class Failure:
 
     kind: str
     text: str
+    mutant: bool = False
 
 
 def dtype(kind: str) -> torch.dtype:
@@ -112,7 +113,8 @@ class Case:
 def _read(kind: str, text: str) -> Any:
     if kind == "bool":
         return text == "True"
-    return cast(float(text), kind).value if kind in FLOATS else int(text)
+    with np.errstate(over="ignore"):
+        return cast(float(text), kind).value if kind in FLOATS else int(text)
 
 
 # ---- comparison ----------------------------------------------------------------------------------------

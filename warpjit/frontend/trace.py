@@ -39,6 +39,9 @@ from warpjit.ir.nodes import Kernel, Local, Node
 from warpjit.ir.walk import atoms, every, operands
 
 
+TOO_DEEP = "too deep to be traced: helpers are inlined, so their recursion must end while tracing, after few calls"
+
+
 @dataclass(frozen=True, eq=False)
 class Traced:
     """A kernel, and what it took from outside its source and arguments."""
@@ -59,7 +62,11 @@ def trace(
     for name, value in arguments.names.items():
         scope.names[name] = value
         scope.bound[name] = tracer.builder.loc
-    tracer.execute(source.node.body)  # type: ignore[arg-type]
+    try:
+        tracer.execute(source.node.body)  # type: ignore[arg-type]
+    except RecursionError:  # Python's own limit; what is known by now of other statements still counts
+        tracer.findings.append(Finding(TOO_DEEP, tracer.builder.loc))
+        raise TraceError.collect(tracer.findings) from None
     for line in tracer.printed:
         print(line)
     if tracer.launch is None and not tracer.findings:

@@ -32,6 +32,17 @@ TOPIC = Topic(
              "down calls itself too deeply: a helper is inlined, so its recursion must end while tracing",
              "down(x + 1)"),
         Case("""
+            def down(x):
+                for i in range(x):
+                    if x > i:
+                        I[0] = down(x + 1)
+                return x
+
+            I[0] = down(n)
+            """,
+             "too deep to be traced: helpers are inlined, so their recursion must end while tracing, after few calls",
+             "I[0] = down(n)"),
+        Case("""
             def twice(x):
                 return T.int32(x) * 2
 
