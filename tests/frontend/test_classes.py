@@ -233,6 +233,72 @@ def test_what_stays_the_same_stays_static(device, run):
     assert out.tolist() == [200, 5]
 
 
+class Sizes:
+    """An object of static values, with operators that Python runs."""
+
+    def __init__(self, *sizes):
+        self.sizes = list(sizes)
+        self.used = 0
+
+    def __len__(self):
+        return len(self.sizes)
+
+    def __eq__(self, other):
+        return isinstance(other, Sizes) and self.sizes == other.sizes
+
+    def __add__(self, other):
+        return Sizes(*self.sizes, *other.sizes)
+
+    __hash__ = None
+
+    def use(self, value):
+        self.sizes.append(value)
+        self.used += 1
+
+
+class Restricted:
+    """A class whose objects a kernel does not make itself."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size):
+        self.size = size
+
+
+def described(sizes):
+    """Python calls it: it holds what a kernel cannot."""
+    try:
+        return ", ".join(str(size) for size in sizes.sizes)
+    finally:
+        sizes.described = True
+
+
+def test_objects_of_static_values_are_python_s(device, run):
+    @warpjit.jit
+    def kernel(n: T.int32, out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        sizes, more = Sizes(1, 2), Sizes(3)
+        both = sizes + more
+        out[0, lane] = len(both) + 10 * (both == Sizes(1, 2, 3)) + 100 * len(described(both))
+        out[1, lane] = Restricted(4).size + more.sizes[0]
+        more.use(lane)
+        more.use(n)
+        out[2, lane] = sum(more.sizes) + 100 * more.used
+        for k in range(n):
+            if k % 2 == lane % 2:
+                sizes.used += k
+        out[3, lane] = sizes.used
+
+    out = ints(device, 4, 32)
+    for n in (4, 5):
+        run(kernel, n, out)
+    assert out.T.tolist() == [
+        [13 + 100 * len("1, 2, 3"), 7, 3 + lane + 5 + 200, sum(range(lane % 2, 5, 2))] for lane in range(32)
+    ]
+    assert all(len(variants) == 1 for variants in kernel._programs.values())  # nothing made here is a capture
+
+
 def test_objects_that_are_refused():
     class Slotted:
         __slots__ = ("a",)

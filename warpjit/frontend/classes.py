@@ -45,15 +45,12 @@ def construct(tracer: Tracer, kind: type, args: list[Value], kwargs: dict[str, V
         result = bundle(kind, _fields(tracer, kind, args, kwargs))
         _run_hook(tracer, result, "__post_init__")
         return result
-    _check_class(kind)
-    target = kernel_class(kind)
-    result = object.__new__(target)
     if static:
-        note_reads(tracer.captures, kind)
-        for name, value in vars(python(kind, *args, **kwargs)).items():
-            object.__setattr__(result, name, made(tracer, value))
-        tracer.objects.add(result, tracer.builder.loc)
-        return result
+        return _by_python(tracer, kind, args, kwargs)
+    problem = _unmakeable(kind)
+    if problem is not None:
+        raise TraceError(f"an object of {kind.__name__} cannot be made in a kernel: {problem}")
+    result = object.__new__(kernel_class(kind))
     tracer.objects.add(result, tracer.builder.loc)
     if _generated(kind):
         for name, value in _fields(tracer, kind, args, kwargs).items():
@@ -66,16 +63,24 @@ def construct(tracer: Tracer, kind: type, args: list[Value], kwargs: dict[str, V
     return result
 
 
-def _check_class(kind: type) -> None:
-    for name in HOOKS:
+def _by_python(tracer: Tracer, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """An object of static values, made by Python. If it is one of this kernel alone, its attributes can be assigned."""
+    note_reads(tracer.captures, kind)
+    result = python(kind, *args, **kwargs)
+    if _unmakeable(kind) is None:
+        inside = vars(result)
+        inside.update({name: made(tracer, value) for name, value in inside.items()})
+        tracer.objects.add(result, tracer.builder.loc)
+    return result
+
+
+def _unmakeable(kind: type) -> str | None:
+    """Why a kernel cannot make an object of a class whose attributes it follows; None: it can."""
+    for name in (*HOOKS, "__new__"):
         holder = next((each for each in kind.__mro__ if name in vars(each)), object)
         if holder is not object:
-            raise TraceError(
-                f"an object of {kind.__name__} cannot be made in a kernel: {holder.__name__} has {name}. Use a "
-                "plain class, or a frozen dataclass"
-            )
-    if any("__new__" in vars(each) for each in kind.__mro__ if each is not object):
-        raise TraceError(f"an object of {kind.__name__} cannot be made in a kernel: its class has a __new__")
+            return f"{holder.__name__} has {name}. Use a plain class, or a frozen dataclass"
+    return None
 
 
 def _generated(kind: type) -> bool:
@@ -131,21 +136,22 @@ def _run_hook(tracer: Tracer, value: Value, name: str) -> None:
 def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
     """`owner.name` of an object of a user's class. AttributeError as Python's."""
     kind = type(owner)
+    own = isinstance(owner, KernelObject) or tracer.objects.find(owner) is not None
     inside = vars(owner) if hasattr(owner, "__dict__") else {}
     if name in inside or name in (bundle_fields(kind) or ()):
-        value = getattr(owner, name) if isinstance(owner, KernelObject) else tracer.scope.attribute(owner, name)
+        value = getattr(owner, name) if own else tracer.scope.attribute(owner, name)
         return tracer.fresh(value) if isinstance(value, Scalar) else value
     found = inspect.getattr_static(kind, name, None)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
-        if for_device([owner]) or reaches(found.fget) or _reaches_method(kind, found.fget):
+        if own or for_device([owner]) or reaches(found.fget) or _reaches_method(kind, found.fget):
             return inline(tracer, found.fget, [owner], {})
         return tracer.scope.attribute(owner, name)
     if isinstance(found, types.FunctionType):
         tracer.scope.attribute(_user_class(kind), name)  # a change of it is noticed
         return types.MethodType(found, owner)
-    if isinstance(owner, KernelObject) and found is not None and not hasattr(found, "__get__"):
+    if own and found is not None and not hasattr(found, "__get__"):
         return tracer.scope.attribute(_user_class(kind), name)
-    return getattr(owner, name) if isinstance(owner, KernelObject) else tracer.scope.attribute(owner, name)
+    return getattr(owner, name) if own else tracer.scope.attribute(owner, name)
 
 
 def _user_class(kind: type) -> type:
@@ -157,7 +163,7 @@ def check_assignable(tracer: Tracer, owner: Value, name: str) -> None:
     """TraceError: `owner.name` cannot be assigned."""
     kind = type(owner)
     found = inspect.getattr_static(kind, name, None)
-    if isinstance(owner, KernelObject) and isinstance(found, property) and found.fset is None:
+    if isinstance(found, property) and found.fset is None and tracer.objects.find(owner) is not None:
         raise TraceError(f"{kind.__name__}.{name} is a property that cannot be assigned")
     if bundle_fields(kind) is not None:
         raise TraceError(
@@ -193,7 +199,8 @@ def _bound_method(tracer: Tracer, function: types.MethodType, args: list[Value],
     if not isinstance(plain, types.FunctionType):
         raise TraceError(f"{function.__qualname__} is not a function of the language")
     kind = owner if isinstance(owner, type) else type(owner)
-    if for_device([owner, *args, *kwargs.values()]) or reaches(plain) or _reaches_method(kind, plain):
+    mine = tracer.objects.find(owner) is not None
+    if mine or for_device([owner, *args, *kwargs.values()]) or reaches(plain) or _reaches_method(kind, plain):
         return inline(tracer, plain, [owner, *args], kwargs)
     note_reads(tracer.captures, plain)
     return python(function, *args, **kwargs)
@@ -228,7 +235,7 @@ def _replace(tracer: Tracer, owner: Value, /, **changes: Value) -> Value:
 
 def _copy(tracer: Tracer, owner: Value) -> Value:
     """`copy.copy`: another object with the same attributes."""
-    if not isinstance(owner, KernelObject):
+    if tracer.objects.find(owner) is None:
         return python(copy.copy, owner)
     result = object.__new__(type(owner))
     vars(result).update(vars(owner))

@@ -53,6 +53,9 @@ class Made:
         return Finding(message, at, (Note("the object is made here", self.loc),))
 
     def set(self, name: str, value: Value, loc: Loc | None = None) -> None:
+        """Assign an attribute. An object that Python has made is one of the kernel's from then on."""
+        if not isinstance(self.value, KernelObject):
+            self.value.__class__ = kernel_class(type(self.value))
         object.__setattr__(self.value, name, value)
         if loc is not None:
             self.bound[name] = loc
