@@ -7,6 +7,7 @@ reads all before it writes. How operands are read and written is `registers` and
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -210,13 +211,20 @@ def _keywords(meaning: Callable[..., Any] | None, params: dict[str, int], fast: 
     """The params that the meaning takes, and fast=True if it knows the word."""
     if meaning is None:
         return {}
-    parameters = inspect.signature(meaning).parameters
-    takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-    named = {name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    takes_all, named = _names(meaning)
     chosen: dict[str, Any] = {name: value for name, value in params.items() if takes_all or name in named}
     if fast and "fast" in named:
         chosen["fast"] = True
     return chosen
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(meaning: Callable[..., Any]) -> tuple[bool, frozenset[str]]:
+    """Whether a row's meaning takes any keyword, and the names of those that it has: asked at every operation."""
+    parameters = inspect.signature(meaning).parameters
+    takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    named = (name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY)
+    return takes_all, frozenset(named)
 
 
 # ---- waves --------------------------------------------------------------------------------------------
