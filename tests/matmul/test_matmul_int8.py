@@ -81,20 +81,18 @@ def test_extremes(device: str) -> None:
     assert matmul_int8(a, -1 - a.mT, tile=SMALL).eq(-96 * 128 * 127).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_scales(device: str, dtype: torch.dtype) -> None:
+def test_scales(device: str) -> None:
     """float32(sum) * scale_a * scale_b, rounded at each step: bit for bit."""
     m, n, k = 33, 40, 96
     a, b = integers((m, k), device), integers((k, n), device, turned=True)
     rows, columns, one = (torch.rand(length, device=device) / 4096 for length in (m, n, 1))
     plain = sums(a, b).float()
-    for scale_a, scale_b, expected in (
-        (rows, columns, plain * rows[:, None] * columns),
-        (rows[:, None], 0.125, plain * rows[:, None] * 0.125),
-        (one, columns[None], plain * one * columns),
-        (None, one[0], plain * one),
-        (3, None, plain * 3.0),
-        (rows[::1].expand(m), rows.new_tensor(2.0), plain * rows[:, None] * 2.0),
+    for scale_a, scale_b, dtype, expected in (
+        (rows, columns, torch.float32, plain * rows[:, None] * columns),
+        (rows[:, None], 0.125, torch.float16, plain * rows[:, None] * 0.125),
+        (one, columns[None], torch.bfloat16, plain * one * columns),
+        (None, one[0], torch.float32, plain * one),
+        (3, None, torch.float16, plain * 3.0),
     ):
         out = poisoned((m, n), dtype, device)
         matmul_int8(a, b, scale_a, scale_b, out=out, tile=SMALL)
@@ -111,7 +109,7 @@ def test_scales_that_are_not_finite(device: str) -> None:
 
 
 def test_types_of_the_result(device: str) -> None:
-    a, b = integers((8, 32), device), integers((32, 8), device)
+    a, b = integers((33, 96), device), integers((96, 40), device, turned=True)
     assert matmul_int8(a, b, tile=SMALL).dtype == torch.int32
     assert matmul_int8(a, b, 1.0, tile=SMALL).dtype == torch.float32
     for dtype in (torch.float32, torch.float16):
@@ -137,8 +135,7 @@ def test_nothing_to_do(device: str) -> None:
     assert not matmul_int8(a[:, :0], a.mT[:0], tile=SMALL).any()
 
 
-def test_operands_stand_where_those_of_16_bits_do() -> None:
-    """The same loads: of a stage int8 differs in the matrix instruction only."""
+def test_wide_copies_and_the_instruction_of_bytes() -> None:
     operand = T.Tensor(None, "int8"), T.Tensor(None, "int8"), T.Tensor(None, "int32"), ()
     text = gemm(Case(SMALL, (32, 32, 64), size=1)).source(*operand, epilogue=None, target="sm_90a")
     assert text.count("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32") == 4
