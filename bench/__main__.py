@@ -22,14 +22,13 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from bench import attention, gemm, isa, launch, norms, start, trace
+from bench import attention, gemm, isa, launch, norms, quant, start, trace
 from bench.harness import RESULTS, ROOT, Bench, Settings, error_text, start_record
 from bench.products import DTYPES, Case, Size
 from bench.report import load, plot, show
 
-BENCHES: dict[str, Bench] = {
-    each.BENCH.name: each.BENCH for each in (attention, gemm, isa, launch, norms, start, trace)
-}
+FIGURES = (attention, gemm, isa, launch, norms, quant, start, trace)
+BENCHES: dict[str, Bench] = {each.BENCH.name: each.BENCH for each in FIGURES}
 LEFT_OUT = 1
 """Exit status when a figure failed."""
 

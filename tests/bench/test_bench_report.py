@@ -170,14 +170,8 @@ def test_what_was_measured_is_shown_again(tmp_path: Path, capsys: pytest.Capture
 
 def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        "gemm",
-        "isa",
-        "launch",
-        "norms",
-        "start",
-        "trace",
-    ]
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == list(command.BENCHES) and {"gemm", "launch", "trace"} <= set(listed)
 
 
 def test_the_arguments_are_read() -> None:
@@ -192,7 +186,7 @@ def test_the_arguments_are_read() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("nothing", "figure: expected some of gemm, isa, launch, start, trace, but got 'nothing'"),
+        ("nothing", f"figure: expected some of {', '.join(command.BENCHES)}, but got 'nothing'"),
         ("gemm --sizes 8192", "sizes: expected MxNxK, e.g. 4096x6144x4096, but got '8192'"),
         ("gemm --dtype fp8", "dtype: expected some of bfloat16, float16, but got 'fp8'"),
         ("gemm --regimes burst", "regimes: expected some of sustained, alternating, but got 'burst'"),
