@@ -153,15 +153,16 @@ def test_bool_is_whether_it_is_not_zero(name: str) -> None:
         assert convert(typed(codes, name), dtype("bool")).tolist() == [False, False, True, True]
 
 
-def test_barriers_do_not_convert() -> None:
-    with pytest.raises(TraceError, match="there is no conversion from int32 to mbarrier"):
-        convert(np.zeros(1, np.int32), dtype("mbarrier"))
+@pytest.mark.parametrize("name", ["mbarrier", "float16x2"])
+def test_barriers_and_pairs_do_not_convert(name: str) -> None:
+    with pytest.raises(TraceError, match=f"there is no conversion from int32 to {name}"):
+        convert(np.zeros(1, np.int32), dtype(name))
 
 
 def test_shapes_survive() -> None:
     for shape in ((), (0,), (2, 3, 4)):
         for target in DTYPES.values():
-            if target.kind != "barrier":
+            if target.kind not in ("barrier", "pair"):
                 assert convert(np.ones(shape, np.float32), target).shape == shape
 
 
@@ -175,7 +176,7 @@ def test_canonical_nan_touches_nans_only(name: str) -> None:
 
 # Words --------------------------------------------------------------------------------------------------------------
 
-PLAIN = [each for each in DTYPES.values() if each.kind not in ("bool", "barrier")]
+PLAIN = [each for each in DTYPES.values() if each.kind not in ("bool", "barrier", "pair")]
 
 
 @pytest.mark.parametrize(("source", "target"), [(a, b) for a in PLAIN for b in PLAIN if a.bits == b.bits >= 8])

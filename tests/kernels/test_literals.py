@@ -57,11 +57,11 @@ def truths(Bytes, Flags, Outs, Numbers):
         Numbers[k, i] = value + 2 * (not value) + 4 * (1 if value else 0)
 
 
-def test_every_byte_but_0_is_true(device, both):
+def test_every_byte_but_0_is_true(device, run):
     octets = torch.arange(256, dtype=torch.uint8).to(device)
     outs = torch.zeros((7, 256), dtype=torch.bool, device=device)
     numbers = torch.zeros((7, 256), dtype=torch.int32, device=device)
-    both(truths, octets, octets.view(torch.bool), outs, numbers)
+    run(truths, octets, octets.view(torch.bool), outs, numbers)
     true = (torch.arange(256) != 0).expand(7, 256)
     assert torch.equal(outs.cpu().view(torch.uint8), true.to(torch.uint8))
     assert torch.equal(numbers.cpu(), torch.where(true, 5, 2).int())
