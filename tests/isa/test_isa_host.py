@@ -62,6 +62,11 @@ def cases() -> list[Case]:
 
 CASES = cases()
 
+PRELUDE = """#include <cstring>
+static float __uint_as_float(unsigned int bits) { float value; std::memcpy(&value, &bits, 4); return value; }
+"""
+"""The compiler's functions that the templates call."""
+
 
 def function(case: Case) -> str:
     """void f(long long n, operands...): element by element."""
@@ -87,7 +92,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     compiler = shutil.which("g++") or shutil.which("c++")
     assert compiler is not None, "nvcc needs a host compiler, and so does this test"
     source, binary = Path(folder, "rows.cpp"), Path(folder, "rows.so")
-    source.write_text("".join(map(function, CASES)))
+    source.write_text(PRELUDE + "".join(map(function, CASES)))
     flags = ["-O0", "-w", "-shared", "-fPIC", "-ffp-contract=off", "-fsanitize=undefined"]
     subprocess.run([compiler, *flags, str(source), "-o", str(binary)], check=True)
     return ctypes.CDLL(str(binary))
@@ -136,9 +141,10 @@ def test_host_code_has_the_rows_meaning(library: ctypes.CDLL, capfd: pytest.Capt
             if operand.dtype.name.startswith("float8"):
                 arrays.append(np.arange(2 * COUNT).astype(np.uint8).view(operand.dtype.numpy))
             else:
-                edge = extremes(operand.dtype)
+                of = operand.dtype.unsigned_word if operand.dtype.is_pair else operand.dtype
+                edge = extremes(of)
                 grid = np.repeat(edge, edge.size) if position == 0 else np.tile(edge, edge.size)
-                arrays.append(np.concatenate([np.resize(grid, COUNT), values(operand.dtype, COUNT, position)]))
+                arrays.append(np.concatenate([np.resize(grid, COUNT), values(of, COUNT, position)]))
         keep = legal(case, arrays)
         arrays = [np.ascontiguousarray(array[keep]) for array in arrays]
         assert case.row.meaning is not None
