@@ -9,13 +9,11 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warpjit import config
 from warpjit.config import Config
 from warpjit.cuda import disassemble, elf, toolchain
-from warpjit.cuda.store import SCHEMA, Part, Store, default_root
 from warpjit.errors import CompileError
 from warpjit.frontend.captures import Capture
 from warpjit.frontend.kinds import Kind
@@ -24,6 +22,7 @@ from warpjit.isa.target import Target
 from warpjit.passes.expressions import Planned
 from warpjit.passes.plan import LaunchPlan
 from warpjit.passes.prune import prune
+from warpjit.store import SCHEMA, Part, Store, key_of, store_of
 
 if TYPE_CHECKING:
     from warpjit.cuda.codegen import Emitted
@@ -91,27 +90,33 @@ class Built:
             "compiler": toolchain.compiler_identity(self._config, self._store),
             "schema": SCHEMA,
         }
-        return Store.key_of(parts)
+        return key_of(parts)
 
     @property
     def cubin(self) -> bytes:
         """From the store, or compiled now and kept there."""
         with self._lock:
             if self._cubin is None:
-                key = self.key
-                entry = self._store.get(key)
-                self._cubin = entry.cubin if entry is not None else self._compile(key)
+                self._cubin = self._store.obtain(self.key, self._compile)
                 self._check_strict()
             return self._cubin
 
-    def _compile(self, key: str) -> bytes:
+    def _compile(self) -> tuple[dict[str, Any], bytes]:
+        """(what it was made from, the cubin)."""
         target = self.program.target
         compiled = toolchain.compile_cubin(
             self.emitted.text, target, options=self.options, config=self._config, locate=self.emitted.place
         )
-        header = {"kernel": self.program.kernel.name, "target": target.name, "flags": list(self.options)}
-        self._store.put(key, header, compiled.cubin)
-        return compiled.cubin
+        found = elf.resources(compiled.cubin)[self.emitted.entry]
+        header = {
+            "kernel": self.program.kernel.name,
+            "target": target.name,
+            "flags": list(self.options),
+            "compiler": toolchain.compiler_identity(self._config, self._store),
+            "text": key_of({"text": self.emitted.text}),
+            "resources": {"registers": found.registers, "stack_bytes": found.stack_bytes},
+        }
+        return header, compiled.cubin
 
     def _check_strict(self) -> None:
         assert self._cubin is not None
@@ -154,10 +159,4 @@ def build(program: Program, config: Config) -> Built:
 
     lean = prune(program.kernel, accesses=False)
     emitted = emit(lean, program.plan, program.target, lineinfo=config.lineinfo)
-    return Built(program, emitted, config, _store(default_root(config)))
-
-
-@functools.cache
-def _store(root: Path | None) -> Store:
-    """One store for each place, so that what it has said, and what it keeps in memory, is the process's."""
-    return Store(root)
+    return Built(program, emitted, config, store_of(config))

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpjit import T, kernel, stages, warpjit
-from warpjit.cuda import store
+from warpjit import T, kernel, stages, store, warpjit
 from warpjit.frontend import source
 
 M = T.dynamic("M")

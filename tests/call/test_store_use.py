@@ -12,8 +12,8 @@ import torch
 from warp_matmul import warp_matmul
 
 import warpjit as package
-from warpjit import CompileError, T, config, warpjit
-from warpjit.cuda import codegen, disassemble, store, toolchain
+from warpjit import CompileError, T, config, store, warpjit
+from warpjit.cuda import codegen, disassemble, toolchain
 
 pytestmark = pytest.mark.nvcc
 

@@ -15,15 +15,13 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpjit.config import Config
 from warpjit.cuda.messages import CompilerMessage, Locate, parse_messages, refusal, with_text_lines
 from warpjit.errors import CompileError
 from warpjit.isa.target import Target
-
-if TYPE_CHECKING:
-    from warpjit.cuda.store import Store
+from warpjit.store import Store, key_of
 
 BASE_FLAGS = ("-std=c++17", "-w", "-D__CUDA_RUNTIME_H__")
 """The flags of every build. `-w`: PyCUDA turns chatter into warnings. The define: see `prelude`."""
@@ -193,7 +191,7 @@ def toolkit_root(config: Config, store: Store | None = None) -> Path:
 
 
 def _memo_key(memo: tuple[str, int, int], store: Store) -> str:
-    return store.key_of({"kind": "toolkit", "nvcc": memo[0], "size": memo[1], "mtime_ns": memo[2]})
+    return key_of({"kind": "toolkit", "nvcc": memo[0], "size": memo[1], "mtime_ns": memo[2]})
 
 
 def _stored_root(memo: tuple[str, int, int], store: Store | None) -> str | None:

@@ -17,8 +17,9 @@ import platformdirs
 import pytest
 
 from warpjit.config import Config
-from warpjit.cuda import store as store_module
-from warpjit.cuda.store import DamagedEntryError, Store, default_root, pack, unpack
+from warpjit.store import DamagedEntryError, Store, default_root, key_of
+from warpjit.store import entry as format_of
+from warpjit.store.entry import pack, unpack
 
 KEY = "ab" * 32
 HEADER = {"target": "sm_90a", "flags": ["-w"], "name": "kernel"}
@@ -73,10 +74,10 @@ def test_an_entry_of_another_kind_or_with_a_wrong_header_is_refused() -> None:
     with pytest.raises(DamagedEntryError, match="kind"):
         unpack("index", pack("cubin", KEY, {}, b""))
     for text in (b"[]", b"{}", b"{", b'"x"'):
-        body = store_module._FIXED.pack(store_module.MAGIC, store_module.SCHEMA, 1, len(text)) + text
+        body = format_of._FIXED.pack(format_of.MAGIC, format_of.SCHEMA, 1, len(text)) + text
         with pytest.raises(DamagedEntryError, match="header"):
             unpack("cubin", body + hashlib.sha256(body).digest())
-    body = store_module._FIXED.pack(store_module.MAGIC, store_module.SCHEMA, 1, 999) + b"{}"
+    body = format_of._FIXED.pack(format_of.MAGIC, format_of.SCHEMA, 1, 999) + b"{}"
     with pytest.raises(DamagedEntryError, match="longer"):
         unpack("cubin", body + hashlib.sha256(body).digest())
 
@@ -175,7 +176,7 @@ def test_a_file_of_another_user_in_the_users_directory_is_a_miss(
 def test_new_directories_and_files_are_closed_to_others(tmp_path: Path) -> None:
     root = tmp_path / "a" / "b"
     Store(root).put(KEY, HEADER, b"cubin")
-    for path in (tmp_path / "a", root, root / "v1", only_file(tmp_path)):
+    for path in (tmp_path / "a", root, root / f"v{format_of.SCHEMA}", only_file(tmp_path)):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
@@ -206,7 +207,7 @@ def test_an_index_that_is_no_json_object_is_a_miss(tmp_path: Path) -> None:
 
 def test_cubins_lists_whole_entries_in_the_order_of_their_keys(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    keys = sorted(Store.key_of({"n": n}) for n in range(5))
+    keys = sorted(key_of({"n": n}) for n in range(5))
     for key in reversed(keys):
         store.put(key, {"key": key}, key.encode())
     next(tmp_path.rglob(keys[2] + "*")).write_bytes(b"damaged")
@@ -214,8 +215,8 @@ def test_cubins_lists_whole_entries_in_the_order_of_their_keys(tmp_path: Path) -
 
 
 def test_a_key_depends_on_names_types_and_lengths_but_not_on_order() -> None:
-    same = Store.key_of({"a": "x", "b": 1})
-    assert same == Store.key_of({"b": 1, "a": "x"})
+    same = key_of({"a": "x", "b": 1})
+    assert same == key_of({"b": 1, "a": "x"})
     assert len(same) == 64
     different = [
         {"a": "x", "b": 1},
@@ -234,7 +235,7 @@ def test_a_key_depends_on_names_types_and_lengths_but_not_on_order() -> None:
         {"a": "\udcff"},
         {},
     ]
-    assert len({Store.key_of(parts) for parts in different}) == len(different)
+    assert len({key_of(parts) for parts in different}) == len(different)
 
 
 def test_readers_beside_writers_see_whole_entries_only(tmp_path: Path) -> None:
@@ -297,7 +298,7 @@ def test_a_temporary_directory_that_is_a_link_is_refused(tmp_path: Path, monkeyp
 
 def test_the_store_imports_no_heavy_package() -> None:
     program = (
-        "import sys, warpjit.cuda.store\n"
+        "import sys, warpjit.store\n"
         "heavy = {'torch', 'platformdirs', 'pycuda', 'filelock', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -1,0 +1,284 @@
+"""The store where the disk fails, where processes are killed, and where many race: a kernel always gets its cubin."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pytest
+from store.faulty import failing, faults
+
+from warpjit.store import Store, eviction, key_of
+from warpjit.store.locks import STRIPES, Locks
+
+KEY, OTHER = key_of({"kernel": 1}), key_of({"kernel": 2})
+CUBIN = b"\x7fELF cubin" * 1000
+ERRNOS = ("ENOSPC", "EDQUOT", "EROFS", "EIO", "ESTALE", "EACCES", "ENOLCK", "ENOSYS")
+fork = multiprocessing.get_context("fork")
+
+
+def session(root: Path) -> list[bytes]:
+    """What a process does: a miss that it makes, an index, a record of tuning, another process' hit, eviction."""
+    store = Store(root, limit=100, patience=1.0)
+    got = [store.obtain(KEY, lambda: ({"kernel": "k"}, CUBIN))]
+    store.put_index(OTHER, {"cubin": KEY})
+    store.change_tuning(OTHER, lambda old: {**old, "a": 1})
+    later = Store(root, patience=1.0)
+    got.append(later.obtain(KEY, lambda: ({"kernel": "k"}, CUBIN)))
+    assert store.get_index(OTHER) in ({"cubin": KEY}, None)
+    assert store.get_tuning(OTHER) in ({"a": 1}, None)
+    store.evict()
+    return got
+
+
+def operations(root: Path) -> list[str]:
+    with faults(root) as watched:
+        session(root)
+    return watched.log
+
+
+def check_fault(root: Path, at: int, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A session in which one operation fails in one way, and the session of the next process."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "warpjit.store"), faults(root, at, failing(getattr(errno, name))) as watched:
+        assert session(root) == [CUBIN, CUBIN], (at, name)
+    assert len(watched.log) > at
+    assert len(caplog.records) <= 2, (at, watched.log[at], name, caplog.messages)  # one of each of two stores
+    assert session(root) == [CUBIN, CUBIN], (at, watched.log[at], name)
+
+
+def test_every_operation_may_fail(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = operations(tmp_path / "whole")
+    assert {"open", "read", "write", "fsync", "replace", "mkdir", "stat", "scandir"} <= set(log)
+    for at in range(len(log)):
+        check_fault(tmp_path / str(at), at, ERRNOS[at % len(ERRNOS)], caplog)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ERRNOS)
+def test_every_operation_may_fail_in_every_way(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    for at in range(len(operations(tmp_path / "whole"))):
+        check_fault(tmp_path / str(at), at, name, caplog)
+
+
+def leftovers(root: Path) -> list[Path]:
+    return [each.path for each in eviction.files_under(root) if each.temporary]
+
+
+def killed(root: Path, at: int) -> int:
+    """Run a session in a process that is killed in the place of an operation; its exit status."""
+
+    def run() -> None:
+        with faults(root, at, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+            session(root)
+
+    process = fork.Process(target=run)
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def test_a_process_killed_at_any_operation_leaves_a_store_that_works(tmp_path: Path) -> None:
+    log = operations(tmp_path / "whole")
+    for at in range(len(log)):
+        root = tmp_path / str(at)
+        assert killed(root, at) == -signal.SIGKILL, (at, log[at])
+        began = time.monotonic()
+        assert session(root) == [CUBIN, CUBIN], (at, log[at])
+        assert time.monotonic() - began < 1.0, "the dead process' lock is free"
+        hour = time.time() + 2 * eviction.YOUNG
+        eviction.evict(root, 1 << 40, now=hour)
+        assert leftovers(root) == [], (at, log[at])
+        assert session(root) == [CUBIN, CUBIN]
+
+
+# ---- many processes ---------------------------------------------------------------------------------------------
+
+
+def compile_slowly(log: Path, name: str, kill: bool) -> tuple[dict[str, Any], bytes]:
+    """A compiler that notes each run in a file, and may be killed in the middle."""
+    with open(log, "ab", buffering=0) as file:
+        file.write(f"{name}\n".encode())
+    time.sleep(0.002)
+    if kill:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"kernel": name}, name.encode() * 100
+
+
+def rank(root: Path, log: Path, number: int, kernels: int, kill: int | None, start: Any) -> None:
+    start.wait()
+    store = Store(root, patience=20.0)
+    for index in range(kernels):
+        name = f"kernel{(index + number) % kernels}"
+        got = store.obtain(key_of({"name": name}), lambda name=name: compile_slowly(log, name, kill == number))
+        assert got == name.encode() * 100
+
+
+def race(root: Path, log: Path, ranks: int, kernels: int, kill: int | None = None) -> dict[str, int]:
+    """How often each kernel was compiled by processes that start together."""
+    start = fork.Barrier(ranks)
+    processes = [fork.Process(target=rank, args=(root, log, number, kernels, kill, start)) for number in range(ranks)]
+    for process in processes:
+        process.start()
+    for number, process in enumerate(processes):
+        process.join(60)
+        assert process.exitcode == 0 or number == kill, (number, process.exitcode)
+    lines = log.read_text().split()
+    return {name: lines.count(name) for name in lines}
+
+
+def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) -> None:
+    for turn in range(2):
+        made = race(tmp_path / str(turn), tmp_path / f"log{turn}", 8, 4)
+        assert made == {f"kernel{index}": 1 for index in range(4)}
+        assert len(list((tmp_path / str(turn)).rglob("*.lock"))) <= STRIPES
+
+
+def test_a_killed_compiler_costs_one_more_compilation(tmp_path: Path) -> None:
+    made = race(tmp_path / "store", tmp_path / "log", 6, 3, kill=2)
+    assert all(1 <= times <= 2 for times in made.values())
+    assert sum(made.values()) <= 3 + 1
+
+
+@pytest.mark.slow
+def test_sixteen_processes_race_over_eight_kernels(tmp_path: Path) -> None:
+    for turn in range(50):
+        kill = turn % 16 if turn % 2 else None
+        made = race(tmp_path / str(turn), tmp_path / f"log{turn}", 16, 8, kill)
+        assert set(made) == {f"kernel{index}" for index in range(8)}
+        assert sum(made.values()) <= 8 + (kill is not None)
+
+
+def test_a_holder_that_hangs_costs_one_bounded_wait(tmp_path: Path) -> None:
+    store = Store(tmp_path, patience=0.3)
+    lock = filelock.FileLock(tmp_path / "lock")
+    holder = Locks(tmp_path / f"v{2}" / "locks", 0.1)
+    with holder.alone(KEY, lambda: False):
+        began = time.monotonic()
+        assert store.obtain(KEY, lambda: ({}, CUBIN)) == CUBIN
+        first = time.monotonic() - began
+        store.path("cubin", KEY).unlink()  # type: ignore[union-attr]
+        began = time.monotonic()
+        assert store.obtain(KEY, lambda: ({}, CUBIN)) == CUBIN
+        second = time.monotonic() - began
+    assert 0.25 < first < 2.0
+    assert second < 0.25, "not waited for twice"
+    assert not lock.is_locked
+
+
+def test_who_waits_goes_on_as_soon_as_the_entry_is_there(tmp_path: Path) -> None:
+    store = Store(tmp_path, patience=30.0)
+    with Locks(tmp_path / "v2" / "locks", 0.1).alone(KEY, lambda: False):
+        Store(tmp_path).put(KEY, {}, CUBIN)
+        store.get = lambda key: None  # type: ignore[method-assign]  as if it had been published a moment later
+        began = time.monotonic()
+        assert store.obtain(KEY, lambda: pytest.fail("compiled")) == CUBIN
+    assert time.monotonic() - began < 2.0
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.ESTALE, errno.EIO, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_costs_no_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*args: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    store = Store(tmp_path)
+    began = time.monotonic()
+    assert [store.obtain(key, lambda: ({}, CUBIN)) for key in (KEY, OTHER)] == [CUBIN, CUBIN]
+    assert time.monotonic() - began < 1.0
+
+
+# ---- places -----------------------------------------------------------------------------------------------------
+
+
+def link(path: Path) -> None:
+    target = path.with_name("elsewhere")
+    os.replace(path, target)
+    path.symlink_to(target)
+
+
+DAMAGES: dict[str, Callable[[Path], Any]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "foreign": lambda path: path.write_bytes(b"#!/bin/sh\n" * 100),
+    "flipped": lambda path: path.write_bytes(path.read_bytes().replace(b"cubin", b"virus")),
+    "symlink": link,
+    "dangling": lambda path: (path.unlink(), path.symlink_to("/nowhere")),
+    "folder": lambda path: (path.unlink(), path.mkdir()),
+    "fifo": lambda path: (path.unlink(), os.mkfifo(path)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_entries_are_misses_that_heal(tmp_path: Path, damage: str) -> None:
+    store = Store(tmp_path)
+    store.put(KEY, {}, CUBIN)
+    path = store.path("cubin", KEY)
+    assert path is not None
+    DAMAGES[damage](path)
+    made: list[int] = []
+
+    def make() -> tuple[dict[str, Any], bytes]:
+        made.append(1)
+        return {}, CUBIN
+
+    assert Store(tmp_path).obtain(KEY, make) == CUBIN
+    assert Store(tmp_path).obtain(KEY, make) == CUBIN
+    assert made == [1]
+    assert path.is_file() and not path.is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_directory_that_others_may_write_in_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int
+) -> None:
+    root = tmp_path / "shared"
+    Store(root).put(KEY, {}, b"planted")
+    root.chmod(mode)
+    store = Store(root)
+    with caplog.at_level(logging.WARNING, "warpjit.store"):
+        assert store.obtain(KEY, lambda: ({}, CUBIN)) == CUBIN
+        assert store.obtain(KEY, lambda: pytest.fail("kept in memory")) == CUBIN
+    assert [f"{root} can be written by other users" in message for message in caplog.messages] == [True]
+
+
+# ---- eviction ---------------------------------------------------------------------------------------------------
+
+
+def test_the_least_recently_used_go_first_and_nothing_young(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    keys = [key_of({"n": n}) for n in range(6)]
+    now = time.time()
+    for age, key in enumerate(keys):
+        store.put(key, {}, CUBIN)
+        path = store.path("cubin", key)
+        assert path is not None
+        os.utime(path, (now, now - age * 2 * eviction.YOUNG))
+    size = path.stat().st_size
+    assert store.get(keys[5]) is not None, "a hit is a use"
+    assert store.folder is not None
+    removed = eviction.evict(store.folder, 3 * size)
+    assert [path.stem for path in removed] == [keys[4], keys[3], keys[2]]
+    assert eviction.evict(store.folder, 0) == [store.path("cubin", keys[1])]
+    assert eviction.evict(store.folder, 0) == [], "what is young stays"
+    assert {entry.key for entry in store.cubins()} == {keys[0], keys[5]}
+
+
+def test_putting_keeps_to_the_limit(tmp_path: Path) -> None:
+    store = Store(tmp_path, limit=5 * len(CUBIN))
+    for n in range(64):
+        store.put(key_of({"n": n}), {}, CUBIN)
+        for each in eviction.files_under(tmp_path):
+            os.utime(each.path, (0, 0))
+    assert len(list(store.cubins())) <= 32 + 5

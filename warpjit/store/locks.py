@@ -1,0 +1,93 @@
+"""One compilation for many processes: a lock that is asked for, and never relied on.
+
+Entries are right without any lock (`files`). This only keeps eight ranks that start together from compiling one kernel
+eight times. A holder that dies frees the lock, one that hangs costs a wait that is bounded; on a file system without
+locks there is no wait. Keys share a fixed number of lock files, which are never removed by us: a removed one could be
+locked by two.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from warpjit.store.files import make_private
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+STRIPES = 256
+"""Lock files of a store. Keys that share one wait for each other."""
+POLL = 0.05
+"""Seconds between two looks at whether the other process has published what is waited for."""
+
+
+class Locks:
+    """The locks of a store under `folder`; a wait lasts `patience` seconds at most."""
+
+    def __init__(self, folder: Path, patience: float) -> None:
+        self._folder = folder
+        self._patience = patience
+        self._works = True
+        self._useless: set[str] = set()
+
+    @contextmanager
+    def alone(self, key: str, published: Callable[[], bool]) -> Iterator[None]:
+        """Run the body while no other process holds the key's lock, or once `published()`, or after the wait."""
+        stripe = f"{int(key[:8], 16) % STRIPES:02x}"
+        with ExitStack() as held:
+            if self._works and stripe not in self._useless:
+                self._wait(stripe, published, held)
+            yield
+
+    def _wait(self, stripe: str, published: Callable[[], bool], held: ExitStack) -> None:
+        import filelock  # noqa: PLC0415  a hit does without
+
+        deadline = time.monotonic() + self._patience
+        try:
+            make_private(self._folder)
+            path = self._folder / f"{stripe}.lock"
+            _probe(path)
+            lock: Any = filelock.FileLock(path)
+            while True:
+                try:
+                    lock.acquire(timeout=POLL, poll_interval=POLL)
+                except filelock.Timeout:
+                    if published():
+                        return
+                    if time.monotonic() >= deadline:
+                        # Whoever hangs there would make the next kernel wait as well.
+                        self._useless.add(stripe)
+                        return
+                else:
+                    held.callback(_release, lock)
+                    return
+        except (OSError, NotImplementedError):
+            # No locks on this file system (ENOLCK, ENOSYS, ESTALE), or no room for the file: it is compiled at once.
+            self._works = False
+
+
+def _probe(path: Path) -> None:
+    """OSError where the file system has no locks: some versions of filelock take that for a lock that is held."""
+    if fcntl is None:
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _release(lock: Any) -> None:
+    try:
+        lock.release(force=True)
+    except OSError:
+        return

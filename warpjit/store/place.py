@@ -1,0 +1,63 @@
+"""Where the store of this user is, and whether a directory may be trusted with programs that will run."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from warpjit.config import Config
+from warpjit.store.files import make_private
+
+
+def default_root(config: Config) -> Path | None:
+    """Where the store of this user is, or None if there is no place that can be trusted.
+
+    `config.cache_dir` if it is set; else the user's cache directory if it can be written; else a directory of the
+    user's own, closed to others, under the temporary directory.
+    """
+    if config.cache_dir:
+        return Path(os.path.abspath(os.path.expanduser(config.cache_dir)))
+    return _user_cache() or _temporary_cache()
+
+
+def distrust(root: Path) -> str | None:
+    """Why a directory cannot be trusted: it belongs to another user, or others may write in it. None: it can.
+
+    Raises OSError where that cannot be seen, FileNotFoundError where it does not exist.
+    """
+    facts = os.stat(root)
+    if not stat.S_ISDIR(facts.st_mode):
+        return "is not a directory"
+    if facts.st_uid != os.getuid():
+        return "belongs to another user"
+    if facts.st_mode & 0o022:
+        return "can be written by other users"
+    return None
+
+
+def _user_cache() -> Path | None:
+    import platformdirs  # noqa: PLC0415  costs more than a cache hit, and is not needed where the variable is set
+
+    try:
+        root = Path(platformdirs.user_cache_dir("warpjit"))
+        make_private(root)
+        usable = distrust(root) is None and os.access(root, os.W_OK | os.X_OK)
+    except (OSError, RuntimeError):
+        # RuntimeError: HOME is unset and the user has no entry in the password file.
+        return None
+    return root if usable else None
+
+
+def _temporary_cache() -> Path | None:
+    import tempfile  # noqa: PLC0415  rarely needed
+
+    try:
+        root = Path(tempfile.gettempdir(), f"warpjit-{os.getuid()}")
+        if not os.path.lexists(root):
+            os.mkdir(root, 0o700)
+        facts = os.lstat(root)
+    except OSError:
+        return None
+    closed = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & 0o077
+    return root if closed else None
