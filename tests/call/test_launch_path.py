@@ -120,7 +120,7 @@ def test_two_threads_in_the_same_first_call_compile_once(gpu: Fake, monkeypatch:
         return real(text + f"// {id(scaled)}\n", *args, **how)
 
     monkeypatch.setattr(toolchain, "compile_cubin", compile_cubin)
-    monkeypatch.setattr(package.build.Store, "get", lambda self, key: None)
+    monkeypatch.setattr(package.build.Store, "obtain", lambda self, key, make: make()[1])
     gate = threading.Barrier(4)
 
     def work() -> None:

@@ -102,7 +102,11 @@ def test_an_entry_says_what_it_is(counts: Counts, tmp_path: Path) -> None:
     cubin = kernel().cubin(target="sm_80")
     (entry,) = store.Store(tmp_path / "cache").cubins()
     assert entry.cubin == cubin
-    assert entry.header == {"kernel": "stepped", "target": "sm_80", "flags": []}
+    header = {**entry.header}
+    assert header.pop("resources") == {"registers": kernel().resources(target="sm_80").registers, "stack_bytes": 0}
+    assert header.pop("text") == store.key_of({"text": kernel().source(target="sm_80")})
+    assert header.pop("compiler") == toolchain.compiler_identity(config.read())
+    assert header == {"kernel": "stepped", "target": "sm_80", "flags": []}
 
 
 def test_line_marks_are_built_under_another_key(counts: Counts, monkeypatch: pytest.MonkeyPatch) -> None:

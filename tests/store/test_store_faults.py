@@ -282,3 +282,11 @@ def test_putting_keeps_to_the_limit(tmp_path: Path) -> None:
         for each in eviction.files_under(tmp_path):
             os.utime(each.path, (0, 0))
     assert len(list(store.cubins())) <= 32 + 5
+
+
+def test_a_compilation_in_the_middle_of_another_in_one_thread_is_not_waited_for(tmp_path: Path) -> None:
+    """A finalizer or a signal handler comes at any moment."""
+    store = Store(tmp_path, patience=30.0)
+    began = time.monotonic()
+    outer = store.obtain(KEY, lambda: ({}, store.obtain(KEY, lambda: ({}, CUBIN))))
+    assert outer == CUBIN and time.monotonic() - began < 5.0

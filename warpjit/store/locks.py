@@ -9,6 +9,7 @@ locked by two.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,13 +37,16 @@ class Locks:
         self._patience = patience
         self._works = True
         self._useless: set[str] = set()
+        self._mine: dict[str, int] = {}
 
     @contextmanager
     def alone(self, key: str, published: Callable[[], bool]) -> Iterator[None]:
         """Run the body while no other process holds the key's lock, or once `published()`, or after the wait."""
         stripe = f"{int(key[:8], 16) % STRIPES:02x}"
+        # A finalizer or signal handler may come in the middle of a compilation, in its thread.
+        mine = self._mine.get(stripe) == threading.get_ident()
         with ExitStack() as held:
-            if self._works and stripe not in self._useless:
+            if self._works and not mine and stripe not in self._useless:
                 self._wait(stripe, published, held)
             yield
 
@@ -66,7 +70,9 @@ class Locks:
                         self._useless.add(stripe)
                         return
                 else:
+                    self._mine[stripe] = threading.get_ident()
                     held.callback(_release, lock)
+                    held.callback(self._mine.pop, stripe, None)
                     return
         except (OSError, NotImplementedError):
             # No locks on this file system (ENOLCK, ENOSYS, ESTALE), or no room for the file: it is compiled at once.
