@@ -4,6 +4,7 @@
 
     types         the scalar types and how they meet, written down again, apart from the package
     numbers       one number with the device's arithmetic, from Python's ints and numpy's scalars
+    pairs         two 16-bit floats in one
     memory        tensors, from Python's lists
     oracle        the kernel's own text run by Python, a thread at a time, in step only where threads exchange values
     names         what stands for `T` there

@@ -260,6 +260,28 @@ def _converted(my: Expressions, kind: str, depth: int) -> str:
     return f'T.cast({inner}, "{kind}")' if my.chance(0.2) else f"T.{kind}({inner})"
 
 
+def _said(my: Expressions, kind: str, depth: int) -> str:
+    """A conversion with its direction, or with or without saturation."""
+    integer, source = kind in INTS, my.any_type(*INTS, *FLOATS)
+    inner = my.of(source, depth)
+    saturate = f", saturate={my.pick('True', 'False')}"
+    if integer and source in INTS:
+        return f'T.cast({inner}, "{kind}"{saturate})'
+    modes = ("nearest", "zero") if kind == "bfloat16" else ("nearest", "zero", "up", "down")
+    rounding = f', rounding="{my.pick(*modes)}"'
+    return f'T.cast({inner}, "{kind}"{rounding}{saturate if not integer and my.chance(0.3) else ""})'
+
+
+def _paired(my: Expressions, kind: str, depth: int) -> str:
+    """Half of what is computed of two 16-bit floats at once."""
+    if kind not in ("float16", "bfloat16"):
+        return my.of(kind, depth)
+    parts = [f"T.{kind}x2({my.of(kind, depth - 1)}, {my.of(my.pick(kind, 'float32'), depth - 1)})" for _ in range(3)]
+    a, b, c = parts[0], my.pick(parts[1], "2.0", "-0.5"), parts[2]
+    forms = (f"({a} {my.pick('+', '-', '*')} {b})", f"T.fma({a}, {b}, {c})", f"(-{a})", f"abs({a})", f"min({a}, {b})")
+    return f"{my.pick(*forms, f'T.max({a}, {c}, nan=True)')}[{my.pick('0', '1')}]"
+
+
 def _choice(my: Expressions, kind: str, depth: int) -> str:
     test = my.fact(depth) if my.chance(0.3) else my.condition(depth)
     return f"({my.of(kind, depth)} if {test} else {my.of(kind, depth)})"
@@ -403,12 +425,12 @@ def _negated(my: Expressions, kind: str, depth: int) -> str:
 INTEGERS: list[tuple[int, Make]] = [
     *[(24, _operator("+", "-", "*", "&", "|", "^")), (12, _divided), (8, _shifted), (5, _unary("-", "~"))],
     *[(7, _extreme), (3, _absolute), (7, _mixed), (9, _converted), (7, _choice), (7, _called), (2, _power)],
-    *[(2, _cdiv), (5, _bits), (2, _of_bools), (4, _guarded), (4, _aggregate)],
+    *[(2, _cdiv), (5, _bits), (2, _of_bools), (4, _guarded), (4, _aggregate), (3, _said)],
 ]
 REALS: list[tuple[int, Make]] = [
     *[(24, _operator("+", "-", "*")), (6, _quotient), (5, _divided), (4, _unary("-")), (7, _extreme), (3, _absolute)],
     *[(7, _mixed), (8, _converted), (6, _choice), (7, _called), (2, _power), (5, _fma), (6, _function)],
-    *[(3, _with_integer), (3, _reinterpreted), (3, _guarded), (4, _aggregate)],
+    *[(3, _with_integer), (3, _reinterpreted), (3, _guarded), (4, _aggregate), (4, _said), (3, _paired)],
 ]
 TRUTHS: list[tuple[int, Make]] = [
     *[(24, _compared), (6, _compared_mixed), (6, _chained), (8, _joined), (5, _negated), (4, _converted)],

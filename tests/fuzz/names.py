@@ -13,6 +13,7 @@ import numpy as np
 from . import memory, numbers
 from .memory import Cells
 from .numbers import Invalid, Number, cast, extreme, lifted
+from .pairs import by_halves, pair_of
 from .types import ALL, BITS
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _unroll(*bounds: Any) -> Iterable[Any]:
 
 
 BUILTINS: dict[str, Any] = {
-    **{"min": numbers.least_of, "max": numbers.greatest_of},
+    **{"min": by_halves(numbers.least_of), "max": by_halves(numbers.greatest_of)},
     **{name: (lambda x, kind=kind: cast(x, kind)) for name, kind in (("int", "int32"), ("float", "float32"))},
     "bool": lambda x: cast(x, "bool"),
 }
@@ -154,7 +155,8 @@ class Names:
         for kind in ALL:
             setattr(self, kind, functools.partial(self._converted, kind))
         self.min, self.max = BUILTINS["min"], BUILTINS["max"]
-        self.abs, self.fma, self.sqrt, self.rcp = abs, numbers.fma, numbers.sqrt, numbers.rcp
+        self.float16x2, self.bfloat16x2 = pair_of("float16"), pair_of("bfloat16")
+        self.abs, self.fma, self.sqrt, self.rcp = abs, by_halves(numbers.fma), numbers.sqrt, numbers.rcp
         self.floor, self.ceil, self.trunc, self.round = numbers.floor, numbers.ceil, numbers.trunc, numbers.nearest
         self.popc, self.clz, self.brev, self.lop3, self.prmt, self.cdiv = popc, clz, brev, lop3, prmt, cdiv
         self.funnel_shift_left, self.funnel_shift_right = funnel_left, funnel_right
@@ -181,8 +183,10 @@ class Names:
     def _converted(self, kind: str, value: Any) -> Number:
         return cast(value, kind, literal=True)
 
-    def cast(self, value: Any, kind: str) -> Number:
-        return cast(value, kind)
+    def cast(self, value: Any, kind: str, *, rounding: str = "", saturate: bool | None = None) -> Number:
+        if not rounding and saturate is None:
+            return cast(value, kind)
+        return numbers.cast_as_said(value, kind, rounding, saturate)
 
     def device_entry(self, *, launch: Any) -> None:
         """The launch is known from GRID and BLOCK."""

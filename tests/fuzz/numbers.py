@@ -152,20 +152,25 @@ def rounded(value: Any, kind: str) -> Any:
     return value
 
 
-def rounded_exactly(value: Fraction, kind: str) -> Any:
-    """A number that is not 0, to nearest even, once."""
+WHOLE: dict[str, Callable[[Any], int]] = {"nearest": round, "zero": math.trunc, "down": math.floor, "up": math.ceil}
+"""A Fraction or float as an integer, by the directions of `T.cast`."""
+
+
+def rounded_exactly(value: Fraction, kind: str, rounding: str = "nearest") -> Any:
+    """A number that is not 0, once, to nearest even or as said."""
     magnitude = abs(value)
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     if Fraction(2) ** exponent > magnitude:
         exponent -= 1
     place = max(exponent - DIGITS[kind] + 1, LOWEST[kind])
-    whole = round(magnitude / Fraction(2) ** place)
+    whole = abs(WHOLE[rounding](value / Fraction(2) ** place))
     try:
         result = math.ldexp(whole, place)
     except OverflowError:
         result = math.inf
     if result > LARGEST.get(kind, math.inf):
-        result = math.inf
+        inward = rounding == "zero" or rounding == ("up" if value < 0 else "down")
+        result = LARGEST[kind] if inward else math.inf
     result = -result if value < 0 else result
     return np.float64(result) if kind == "float64" else np.float32(result)
 
@@ -191,6 +196,30 @@ def cast(x: Any, kind: str, literal: bool = False) -> Number:
         if literal or number.type == LITERAL or kind != "int32":
             raise Invalid(f"{value} does not fit {kind}")
     return Number(value if kind == LOOSE else wrapped(value, kind), kind)
+
+
+def cast_as_said(x: Any, kind: str, rounding: str, saturate: bool | None) -> Number:
+    """`T.cast` with a direction, or with or without saturation."""
+    number = lifted(x)
+    if number.type not in (*INTS, *FLOATS) or kind == "bool":
+        raise Invalid("a conversion of a literal, or of bools")
+    if kind in INTS:
+        if number.type in INTS:
+            held = min(max(number.value, least(kind)), greatest(kind))
+            return Number(held if saturate else wrapped(number.value, kind), kind)
+        if np.isfinite(number.value):
+            number = Number(np.float64(WHOLE[rounding or "zero"](float(number.value))), number.type)
+        return Number(_float_as_int(number, kind), kind)
+    value = float(number.value) if number.type in FLOATS else number.value
+    if isinstance(value, int) or (math.isfinite(value) and value != 0):
+        zero = np.float64(0) if kind == "float64" else np.float32(0)
+        result = rounded_exactly(Fraction(value), kind, rounding or "nearest") if value else zero
+    else:
+        result = np.float64(value) if kind == "float64" else np.float32(value)
+    if saturate and np.isinf(result):
+        largest = LARGEST.get(kind, float(np.finfo(np.float64).max))
+        result = type(result)(largest if result > 0 else -largest)
+    return Number(result, kind)
 
 
 def _float_as_float(value: Any, kind: str) -> Any:
