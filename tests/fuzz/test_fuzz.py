@@ -16,7 +16,7 @@ from .shrink import shrunk
 from .texts import complaints, emitted
 from .trial import Case, Failure, attempt, compare, expected, judge
 
-SIZE = 5
+SIZE = 4
 GROUP = 10
 THREADS = 16
 
@@ -65,12 +65,12 @@ def attempt_to_build(case):
 @pytest.mark.nvcc
 def test_nvcc_has_nothing_against_the_text(tmp_path):
     target = Target.parse("sm_90a")
-    texts = [emitted(case, target) for case in cases(100, 12, tmp_path)]
+    texts = [emitted(case, target) for case in cases(100, 8, tmp_path)]
     assert list(complaints(texts, target)) == []
 
 
 def test_wrong_programs_meet_errors_of_the_family(tmp_path):
-    for seed in range(60):
+    for seed in range(30):
         text = mutant(program(seed, 3), seed)
         failure = trouble(text, tmp_path, f"mutant_{seed}")
         assert failure is None, f"{text}\n{failure.text}"
@@ -122,7 +122,7 @@ def test_a_difference_is_seen_and_made_small(tmp_path):
         except Exception:
             return False
 
-    small = shrunk(WRONG, fails)
+    small = shrunk(WRONG, fails, 120)
     assert "3 *" in small
     assert len(small.splitlines()) < len(WRONG.splitlines()) - 3
 
