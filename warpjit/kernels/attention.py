@@ -50,10 +50,11 @@ def attention(
     where it is. Inputs whose rows are not contiguous, or do not begin at multiples of 16 bytes, are copied. A row that
     sees no key gives zeros, and -inf as its logarithm. No gradient is recorded.
 
-    Scores, sums and the softmax are float32; weights are rounded to the type of v, largest 1, before they multiply it.
+    Scores, sums and the softmax are float32; weights are rounded to the type of v before they multiply it.
     With w the exact weights of a row, u half a unit in the last place of 1 (2**-8, 2**-11) and e the largest error of a
     score that the row sees, (⌈dim / 16⌉ + 2) · 2**-22 · scale · Σ|q k|, results are within
-    u |result| + (u + 2 e + (⌈n / 16⌉ + 8) 2**-22) Σ w|v|, for float16 plus 2**-25 Σ|v|, of those in float64.
+    u |result| + (u + 2 e + (⌈n / 16⌉ + 8) 2**-22) Σ w|v|, for float16 plus 2**-25 Σ|v|, of those in float64, and
+    logarithms within (e + 2**-19 (1 + |logarithm|)) / 4. On an H200 the largest errors were 0.6 and 0.3 of that.
 
     A NaN in q, or in a key that a row sees, makes the row NaN. A NaN or infinity in v reaches its column in all rows
     that see it, and may make NaN of it in rows that do not, where one tile holds both (0 times infinity is NaN). A row

@@ -96,7 +96,7 @@ def flash(case: Case) -> Kernel:
         K: T.Tensor((BATCH, GROUPS, N, dim)),
         V: T.Tensor((BATCH, GROUPS, N, dim)),
         Out: T.Tensor((BATCH, HEADS, M, dim)),
-        Lse,
+        Lse: T.Tensor((BATCH, HEADS, M), "float32"),  # or None
         scale: T.float32,  # of scores, to base 2
     ):
         blocks, heads_a_group = T.cdiv(M, tile.rows), HEADS // T.max(GROUPS, 1)
