@@ -88,7 +88,7 @@ def _kernel(my: Exchanges, size: int, scalar: str, talks: bool) -> None:
     """The kernel's body."""
     rng = my.rng
     hosts = [_host(my) for _ in range(rng.choice((0, 0, 1, 2)))]
-    grid = rng.choice(("GRID", "GRID", "max(GRID, min(n - 9, 2))", "min(GRID, n + 9)"))
+    grid = rng.choice(("GRID", "GRID", "min(GRID, n + 9)", "max(min(GRID, n + 7), 1)"))
     my.emit(1, f"T.device_entry(launch=T.cuda.LaunchConfig(grid={grid}, block=BLOCK))")
     my.emit(1, "lane = T.cuda.lane_id()")
     ways = ("T.cuda.thread_idx()", "(T.cuda.warp_id() * 32 + lane)")
