@@ -113,7 +113,9 @@ class Control(Statements):
 
     def inside(self, indent: int) -> None:
         """A branch in which a name is known to be an index; it stays what it is there."""
-        name = self.rng.choice([each for each in self.bound("int32") if each not in self.scope.ranges] or ["lane"])
+        name = self.rng.choice(
+            [each for each in self.bound("int32") if each not in (*self.scope.ranges, "tid")] or ["lane"]
+        )
         if name not in self.scope.names:
             return self.assignment(indent)
         size = self.rng.choice((4, 8, ELEMENTS))

@@ -184,7 +184,8 @@ def attempt(case: Case, device: str) -> Tensors | Failure:
 
 def _sentence(said: str) -> str:
     """An error without what is the program's own: names, numbers, lines."""
-    first = said.splitlines()[0] if said else ""
+    lines = said.splitlines() or [""]
+    first = lines[2] if lines[0].endswith(" errors") and len(lines) > 2 else lines[0]
     words = [word for word in first.split() if word.isalpha()]
     return " ".join(words[:12])
 
