@@ -162,6 +162,7 @@ def test_shapes_of_x(device: str) -> None:
         assert out.shape == (*x.shape[:-1], 20) and out.dtype == x.dtype
         assert_product(x.reshape(-1, 64), packed, out.view(-1, 20))
     assert w4a16.matmul(base[:0, :, :64], packed, tile=FEW).shape == (0, 3, 20)
+    assert w4a16.matmul(base[:, :0, :64], packed, tile=FEW).shape == (2, 0, 20)
 
 
 def test_exact_where_sums_are(device: str) -> None:

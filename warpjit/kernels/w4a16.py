@@ -275,7 +275,7 @@ def matmul(x: Any, packed: Packed, *, out: Any = None, tile: Tile | None = None)
     if out is None:
         out = torch.empty(shape, dtype=x.dtype, device=x.device)
     facts = Facts.of("out", out)
-    if str(facts.dtype) not in RESULTS or tuple(facts.shape) != shape or not facts.packed:
+    if str(facts.dtype) not in RESULTS or tuple(facts.shape) != shape or not (facts.packed or 0 in shape):
         raise ArgumentError(
             f"out: expected a contiguous tensor of shape {shape}, of float16, bfloat16 or float32, but got shape "
             f"{tuple(facts.shape)}, strides {tuple(facts.strides)} of {facts.dtype}"
