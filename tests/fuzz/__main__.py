@@ -21,12 +21,15 @@ from rich.console import Console
 from rich.progress import Progress
 
 from .mutate import mutant, trouble
+from .numbers import Invalid
 from .programs import program
 from .shrink import shrunk
-from .trial import Case, Failure, Invalid, judge
+from .trial import Case, Failure, build, judge
 
 FAILED = 1
 TRIES = 600
+AT_ONCE = 64
+"""Programs that are built together before they run."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,7 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finds: list[tuple[str, str, Failure]] = []
         with Progress(console=console, disable=not console.is_terminal) as progress:
             task = progress.add_task("programs", total=len(texts))
-            for name, text in texts:
+            for number, (name, text) in enumerate(texts):
+                if given.gpu and number % AT_ONCE == 0:
+                    build([session.case(each) for _, each in texts[number : number + AT_ONCE]])
                 if given.show:
                     console.print(text, markup=False, highlight=False)
                 failure = session.failure(text)

@@ -318,7 +318,7 @@ def _bits(my: Expressions, kind: str, depth: int) -> str:
 def _of_bools(my: Expressions, kind: str, depth: int) -> str:
     if kind != "int32":
         return my.of(kind, depth)
-    return f"({my.of('bool', depth)} {my.pick('+', '-', '*')} {my.of('bool', depth)})"
+    return f"(T.bool({my.of('bool', depth)}) {my.pick('+', '-', '*')} {my.of('bool', depth)})"
 
 
 def _aggregate(my: Expressions, kind: str, depth: int) -> str:

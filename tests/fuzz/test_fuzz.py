@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 import torch
 
@@ -14,11 +12,10 @@ from .numbers import Invalid, cast
 from .programs import program
 from .shrink import shrunk
 from .texts import complaints, emitted
-from .trial import Case, Failure, attempt, compare, expected, judge
+from .trial import Case, Failure, attempt, build, compare, expected, judge
 
 SIZE = 4
 GROUP = 10
-THREADS = 16
 
 
 def cases(first, count, folder):
@@ -41,8 +38,7 @@ def test_python_and_the_simulator_agree(first, tmp_path):
 @pytest.mark.gpu
 def test_python_and_the_gpu_agree(tmp_path):
     made = cases(0, 200, tmp_path)
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(attempt_to_build, made))
+    build(made)
     agreed = 0
     for case in made:
         try:
@@ -52,14 +48,6 @@ def test_python_and_the_gpu_agree(tmp_path):
         assert failure is None, f"{case.text}\n{failure.text}"
         agreed += 1
     assert agreed >= 190
-
-
-def attempt_to_build(case):
-    """Fill the store; what is wrong shows when the program runs."""
-    try:
-        case.kernel.cubin(*case.arguments("cuda").values())
-    except Exception:
-        return None
 
 
 @pytest.mark.nvcc

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib.util
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -23,11 +24,13 @@ import warpjit
 
 from . import oracle
 from .memory import Cells, natural
-from .numbers import Invalid, Number, cast
+from .numbers import Number, cast
 from .types import BITS, FLOATS
 
 SECONDS = 30
 """After so long a run counts as one that does not end."""
+THREADS = 16
+"""Programs that are built at once."""
 EXPECTED = ("more than 4,096", "does not fit", "is too large for")
 """Refusals that a right program may meet: literals computed while tracing, and loops that are too long to expand."""
 
@@ -190,6 +193,17 @@ def _sentence(said: str) -> str:
     return " ".join(words[:12])
 
 
+def build(cases: Sequence[Case]) -> None:
+    """Fill the store for the GPU, several programs at once; what is wrong shows when they run."""
+
+    def cubin(case: Case) -> None:
+        with suppress(Exception):
+            case.kernel.cubin(*case.arguments("cuda").values())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(cubin, cases))
+
+
 def judge(case: Case, device: str = "cpu") -> Failure | None:
     """The failure of a program, None where all agree. Raises `Invalid`."""
     wanted, rows = expected(case)
@@ -198,6 +212,3 @@ def judge(case: Case, device: str = "cpu") -> Failure | None:
         return None if found.kind.startswith("accepted") else found
     words = compare(wanted, found, rows)
     return Failure("different", words) if words else None
-
-
-__all__ = ["Case", "Failure", "Invalid", "attempt", "compare", "expected", "judge"]
