@@ -25,5 +25,5 @@ def cpu_misspelt(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setenv("WARPJIT_CPU", "yes")
 
 
-def capturing(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """While a CUDA graph is captured:"""
+def impatient(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    patch.setattr("warpjit.sim.machine._TESTS", 100)
