@@ -40,20 +40,25 @@ class Locks:
         self._mine: dict[str, int] = {}
 
     @contextmanager
-    def alone(self, key: str, published: Callable[[], bool]) -> Iterator[None]:
-        """Run the body while no other process holds the key's lock, or once `published()`, or after the wait."""
-        stripe = f"{int(key[:8], 16) % STRIPES:02x}"
+    def alone(
+        self, key: str, published: Callable[[], bool], *, prefix: str = "", patience: float | None = None
+    ) -> Iterator[None]:
+        """Run the body while no other process holds the key's lock, or once `published()`, or after the wait.
+
+        Keys with another prefix have locks of their own: whoever holds one may wait for one of the others.
+        """
+        stripe = f"{prefix}{int(key[:8], 16) % STRIPES:02x}"
         # A finalizer or signal handler may come in the middle of a compilation, in its thread.
         mine = self._mine.get(stripe) == threading.get_ident()
         with ExitStack() as held:
             if self._works and not mine and stripe not in self._useless:
-                self._wait(stripe, published, held)
+                self._wait(stripe, published, self._patience if patience is None else patience, held)
             yield
 
-    def _wait(self, stripe: str, published: Callable[[], bool], held: ExitStack) -> None:
+    def _wait(self, stripe: str, published: Callable[[], bool], patience: float, held: ExitStack) -> None:
         import filelock  # noqa: PLC0415  a hit does without
 
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + patience
         try:
             make_private(self._folder)
             path = self._folder / f"{stripe}.lock"

@@ -27,6 +27,8 @@ LIMIT = 2 << 30
 """Bytes that entries may take before the least recently used are removed."""
 PATIENCE = 60.0
 """Seconds that a process waits for another that compiles the same kernel."""
+TUNING_PATIENCE = 600.0
+"""Seconds that a process waits for another that tunes the same kernel."""
 EVICT_EVERY = 32
 """Entries that a process writes between two looks at how much room they take; the first is before the first."""
 _log = logging.getLogger("warpjit.store")
@@ -145,7 +147,9 @@ class Store:
             value = dict(change(self.get_tuning(key) or {}))
             self.put_tuning(key, value)
             return value
-        with self._locks_of(folder).alone(key, lambda: False):
+        # What changes it may compile, in other threads, and wait for a cubin's lock there.
+        patience = max(self._patience, TUNING_PATIENCE) if self._patience else 0.0
+        with self._locks_of(folder).alone(key, lambda: False, prefix="tuning-", patience=patience):
             value = dict(change(self.get_tuning(key) or {}))
             self.put_tuning(key, value)
         return value
