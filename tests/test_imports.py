@@ -15,7 +15,7 @@ PACKAGE = ROOT / "warpjit"
 
 # Each may import those before it; what shares a set may not import each other (but itself).
 ORDER: list[set[str]] = [
-    {"errors", "config"},
+    {"errors", "config", "progress"},
     {"store"},
     {"layout"},
     {"ir"},
@@ -27,11 +27,11 @@ ORDER: list[set[str]] = [
     {"execute", "guards", "stages"},
     {"fastcall"},
     {"dispatch"},
-    {"bound", "methods"},
+    {"bound", "methods", "parallel"},
     {"kernel"},
     {"compiled"},
-    {"decorator"},
     {"tuner"},
+    {"decorator"},
     {"kernels"},
     {"cli"},
     {"__init__"},
@@ -42,7 +42,7 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 # Heavy, optional or rarely used: imported where they are used, if need be inside a function.
 # Parts of the package that a process may do without: loaded with the first call, or the first text, that needs them.
 LATE_PARTS = {"warpjit.cuda.codegen", "warpjit.isa.table", "warpjit.sim", "warpjit.stages"}
-LATE_PARTS |= {"warpjit.compiled", "warpjit.kernel"}
+LATE_PARTS |= {"warpjit.compiled", "warpjit.kernel", "warpjit.parallel", "warpjit.tuner"}
 LATE = {"torch", "pycuda", "rich", "matplotlib", "filelock", "platformdirs", "triton", "tempfile", "importlib"}
 LINES, FUNCTION_LINES, KERNEL_LINES = 450, 60, 130
 """A kernel is one function, written from top to bottom."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpjit import arguments, config
@@ -25,7 +25,7 @@ from warpjit.frontend.kinds import Specialization, TensorKind
 from warpjit.frontend.signature import Signature
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import specialize
-from warpjit.isa.target import Target
+from warpjit.isa.target import MAX_REGISTERS, MIN_REGISTERS, Target
 from warpjit.methods import Binding, KernelMethod, binding_of
 
 if TYPE_CHECKING:
@@ -44,12 +44,14 @@ class Options:
     strict      a stack frame or spilled registers are an error
     unverified  instructions that were never compared with a device are allowed
     debug       assertions and `print` are executed
+    max_registers  of a thread, in place of what the kernel asks for
     """
 
     contract: bool = True
     strict: bool = False
     unverified: bool = False
     debug: bool = False
+    max_registers: int | None = None
 
 
 class Kernel:
@@ -73,10 +75,26 @@ class Kernel:
         self._programs: dict[tuple[Specialization, Target], tuple[Program, ...]] = {}
         self._loaded: dict[tuple[Specialization, int], tuple[Loaded, ...]] = {}
         self._functions: dict[tuple[bytes, str, int], Function] = {}
+        self._limited: dict[int, Kernel] = {}
         self._lock = threading.RLock()
         self._dispatch = Dispatch(self.signature, self.signature.bind, self._run)
         calls(self, self._dispatch.call)
         functools.update_wrapper(self, plain)
+
+    def limited(self, max_registers: int | None) -> Kernel:
+        """The same kernel with `max_registers` of a thread (16 to 255); None: itself. One object for each limit."""
+        if max_registers is None:
+            return self
+        if type(max_registers) is not int or not MIN_REGISTERS <= max_registers <= MAX_REGISTERS:
+            raise ArgumentError(f"max_registers: expected {MIN_REGISTERS} to {MAX_REGISTERS} but got {max_registers!r}")
+        with self._lock:
+            if max_registers not in self._limited:
+                other: Kernel = object.__new__(Kernel)
+                other.binding = self.binding
+                options = replace(self.options, max_registers=max_registers)
+                other._set_up(self.function, options, self.function_source, self.signature)
+                self._limited[max_registers] = other
+            return self._limited[max_registers]
 
     # ---- in a class --------------------------------------------------------------------------------
 
@@ -121,7 +139,7 @@ class Kernel:
         specialization, runtime = specialize(self.signature, args, constants)
         place = arguments.place_of(specialization, runtime)
         if place.kind == "cuda":
-            loaded = self._on_device(specialization, place.index)
+            loaded = self.on_device(specialization, place.index)
             loaded.launch(runtime)
             return Ready(loaded, specialization.parameters, runtime, loaded.program.captures)
         refuse_cpu()
@@ -134,7 +152,7 @@ class Kernel:
         place = arguments.place_of(specialization, runtime)
         prepared: Ready | Program
         if place.kind == "cuda":
-            prepared = Ready(self._on_device(specialization, place.index), specialization.parameters, runtime)
+            prepared = Ready(self.on_device(specialization, place.index), specialization.parameters, runtime)
         else:
             refuse_cpu()
             prepared = self.program(specialization, cpu_target())
@@ -153,7 +171,8 @@ class Kernel:
             raise ArgumentError(f"simulate: expected CPU tensors but got tensors on {place}")
         return run_in_simulator(self.program(specialization, cpu_target()), runtime, seed=seed, numerics=numerics)
 
-    def _on_device(self, specialization: Specialization, device: int) -> Loaded:
+    def on_device(self, specialization: Specialization, device: int) -> Loaded:
+        """The program of a specialisation, compiled and loaded on a device: now, if it was not."""
         ready = still_true(self._loaded.get((specialization, device), ()))
         return ready if ready is not None else self._prepare(specialization, device)
 
@@ -206,6 +225,22 @@ class Kernel:
         """The program as CUDA C++, and as a cubin when one is asked for."""
         with self._lock:
             return self.program(specialization, target).built
+
+    def warmup(
+        self, calls: Iterable[Any] = ((),), *, target: Any = None, jobs: int | None = None, progress: bool | None = None
+    ) -> None:
+        """Compile what these calls need, many at once, so that the calls themselves find it in the store.
+
+        calls     one for each: a tuple of arguments or specs by position, or a dict of them, and constants, by name
+        target    as in `source`
+        jobs      compilers that run at once; None: as many as this process has cores
+        progress  whether to show a bar; None: on a terminal
+
+        Everything is tried; what failed is raised together, as one CompileError. An interrupt kills the compilers.
+        """
+        from warpjit.parallel import warmup  # noqa: PLC0415  a call does without
+
+        warmup(self, calls, resolve_target(target), jobs, progress)
 
     # ---- looking inside ----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ does stands in the folder of its name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from warpjit.build import Program
@@ -14,6 +15,7 @@ from warpjit.frontend.kinds import Specialization
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.trace import trace
 from warpjit.frontend.tracer import Settings
+from warpjit.ir.nodes import Kernel
 from warpjit.passes.plan import plan
 from warpjit.passes.prune import prune
 from warpjit.passes.verify import verify
@@ -28,7 +30,14 @@ def program_of(
     target = settings.target
     traced = trace(source, function, specialization, settings)
     verify(traced.kernel, target)
-    kernel = prune(traced.kernel)
+    kernel = _limited(prune(traced.kernel), settings.max_registers)
     launch = plan(kernel, target.max_shared)
     leaves = tuple(specialization.leaves())
     return Program(kernel, launch, target, leaves, traced.captures, launch.compile())
+
+
+def _limited(kernel: Kernel, max_registers: int | None) -> Kernel:
+    """The kernel with another limit of registers than the one that it asks for, which decides alone."""
+    if max_registers is None:
+        return kernel
+    return replace(kernel, launch=replace(kernel.launch, max_registers=max_registers, min_blocks_per_sm=None))

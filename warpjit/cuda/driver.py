@@ -34,6 +34,8 @@ STATIC_SHARED_BYTES = 1
 MAX_DYNAMIC_SHARED_BYTES = 8
 NON_PORTABLE_CLUSTER = 14
 
+OUT_OF_RESOURCES = 701
+"""A launch that needs more registers than there are."""
 _INVALID_VALUE = 1
 _NOT_INITIALIZED = 3
 _INVALID_CONTEXT = 201
@@ -42,7 +44,7 @@ _CAPTURE_IMPLICIT = 906
 # What a launch gives in a thread without a context, and in one where another context is current.
 _WRONG_CONTEXT = (_INVALID_CONTEXT, _INVALID_HANDLE)
 # Errors of a kernel that ran before: reported by whatever call comes next, and the end of the context.
-_FROM_EARLIER = {700, 702, 710, 714, 715, 716, 717, 718, 719}
+FATAL = {700, 702, 710, 714, 715, 716, 717, 718, 719}
 
 
 class DriverError(LaunchError):
@@ -54,7 +56,7 @@ class DriverError(LaunchError):
 
 
 def _hint(code: int) -> str:
-    if code in _FROM_EARLIER:
+    if code in FATAL:
         return "; a kernel that ran before did this, and this process can no longer use the device"
     if code == _NOT_INITIALIZED:
         return "; CUDA does not survive a fork: start the process with 'spawn', or fork before the first use of the GPU"

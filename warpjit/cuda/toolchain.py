@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from warpjit.config import Config
+from warpjit.cuda import processes
 from warpjit.cuda.messages import CompilerMessage, Locate, parse_messages, refusal, with_text_lines
 from warpjit.errors import CompileError
 from warpjit.isa.target import Target
@@ -145,7 +146,7 @@ def _compile_plain(run: _Run) -> Callable[..., bytes]:
 
     def call(command: list[str], cwd: str | None = None, error_on_nonzero: bool = True) -> tuple[int, bytes, bytes]:
         run.folder = cwd
-        done = subprocess.run(command, cwd=cwd, capture_output=True, check=False)
+        done = processes.run(command, cwd)
         run.said = (done.stdout + done.stderr).decode(errors="replace")
         if done.returncode != 0:
             run.said = run.said or f"exit status {done.returncode}"

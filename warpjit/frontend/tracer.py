@@ -50,6 +50,7 @@ class Settings:
     strict: bool = False
     unverified: bool = False
     debug: bool = False
+    max_registers: int | None = None
 
 
 @dataclass

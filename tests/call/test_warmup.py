@@ -1,0 +1,145 @@
+"""Compiling many kernels at once: what is built, what fails, and that an interrupt leaves no compiler behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpjit import ArgumentError, CompileError, T, warpjit
+from warpjit.cuda import processes
+from warpjit.parallel import Job, run_all
+from warpjit.progress import Bar
+
+
+@warpjit
+def filled(Out: T.Tensor((32,), "float32"), *, value):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    Out[T.cuda.lane_id()] = value
+
+
+def bar(total: int = 1) -> Bar:
+    return Bar("work", total, shown=False)
+
+
+def test_jobs_run_beside_each_other_and_failures_are_collected() -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def work(index: int) -> None:
+        together.wait()
+        if index == 1:
+            raise ValueError("one")
+
+    outcomes = run_all([Job(str(index), lambda index=index: work(index)) for index in range(3)], bar(), workers=3)
+    assert [type(each) for each in outcomes] == [type(None), ValueError, type(None)]
+
+
+def test_an_error_of_who_brings_the_jobs_kills_what_runs() -> None:
+    started: list[float] = []
+
+    def sleep() -> None:
+        started.append(time.monotonic())
+        processes.run(["sleep", "60"])
+
+    def jobs():  # type: ignore[no-untyped-def]
+        yield Job("sleeps", sleep)
+        yield Job("sleeps", sleep)
+        yield Job("waits", sleep)
+        while len(started) < 2 or not processes._running:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(jobs(), bar(), workers=2)
+    assert time.monotonic() - started[0] < 30
+    assert len(started) == 2  # the third was never begun
+    assert processes._running == {}
+
+
+PROGRAM = """
+import sys
+from warpjit.parallel import Job, run_all
+from warpjit.progress import Bar
+from warpjit.cuda import processes
+work = lambda: processes.run(["sh", "-c", f"sleep 61 & echo $! > {sys.argv[1]}; wait"])
+print("ready", flush=True)
+run_all([Job("sleeps", work)], Bar("work", 1, shown=False))
+"""
+
+
+def test_an_interrupt_leaves_no_orphan(tmp_path: Path) -> None:
+    note = tmp_path / "child"
+    command = [sys.executable, "-c", PROGRAM, str(note)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as parent:
+        deadline = time.monotonic() + 30
+        while not (note.exists() and note.read_text().strip()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        grandchild = int(note.read_text())
+        parent.send_signal(signal.SIGINT)
+        parent.communicate(timeout=30)
+    assert parent.returncode != 0
+    deadline = time.monotonic() + 10
+    while _runs(grandchild) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _runs(grandchild)
+
+
+def _runs(process: int) -> bool:
+    """Whether there is such a process that is more than an entry of the table."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_what_a_command_says_and_its_status() -> None:
+    done = processes.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
+    assert processes._running == {}
+
+
+@pytest.mark.nvcc
+def test_warming_up_compiles_what_the_calls_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path))
+    out = torch.empty(32)
+    filled.warmup([{"Out": out, "value": 1.0}, {"value": 2.0}], target="sm_90a", jobs=2)
+    assert len(list(tmp_path.rglob("*/cubin/*/*"))) == 2
+    monkeypatch.setattr(processes, "run", lambda *given: pytest.fail("it compiles again"))
+    assert filled.cubin(value=2.0, target="sm_90a")
+
+
+def test_failures_of_warming_up_are_raised_once() -> None:
+    with pytest.raises(CompileError) as caught:
+        filled.warmup([{"value": [1]}, {"value": 1.0, "more": 2}], target="sm_90a", progress=False)
+    text = str(caught.value)
+    assert "2 of 2 calls could not be compiled" in text
+    assert "calls[0]: ArgumentError: value: expected a compile-time constant" in text
+    assert "calls[1]: ArgumentError" in text
+
+
+def test_what_is_no_call_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"calls\[0\]: expected a tuple of arguments, or a dict .* but got a int"):
+        filled.warmup([3])
+    with pytest.raises(ArgumentError, match="jobs: expected a positive int or None but got 0"):
+        filled.warmup([], jobs=0)
+
+
+def test_a_bar_is_quiet_where_there_is_no_terminal() -> None:
+    check = (
+        "import sys; from warpjit.progress import Bar\nwith Bar('a', 2) as b: b.step('x')\nprint('rich' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, cwd=os.getcwd())
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+def test_a_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar("compiling", 2, shown=True) as shown:
+        shown.step("the first")
+    assert "compiling" in capsys.readouterr().err
