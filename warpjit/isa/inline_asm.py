@@ -24,6 +24,7 @@ from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
 
 LANES = 32
+SECTION = "Inline PTX Assembly in CUDA"
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(r"%%|%(?P<number>\d+)|(?P<stray>%)|(?P<brace>[{}])")
@@ -67,8 +68,13 @@ def asm_row(text: str, operands: tuple[Operand, ...], effects: Effects, meaning:
         memory=effects.memory,
         volatile=stays,
         pure=not stays,
-        section="Inline PTX Assembly in CUDA",
+        section=SECTION,
     )
+
+
+def is_opaque(row: Row, operand: Operand) -> bool:
+    """Whether the text gets a bare pointer here: what it does with the memory behind it, nobody says."""
+    return row.section == SECTION and operand.kind is Kind.ADDRESS and operand.bytes <= 1
 
 
 def shown(text: str) -> str:

@@ -1,0 +1,43 @@
+"""Which tensors a kernel reads and which it writes: what whoever runs it on other data must keep or copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpjit.ir.nodes import Address, GlobalBuffer, Kernel, Op, OperandValue, Tile
+from warpjit.ir.walk import every
+from warpjit.isa.inline_asm import is_opaque
+from warpjit.isa.pairing import paired, row_of
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The runtime arguments, by their index, whose memory a kernel may read, and may write."""
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+
+
+def effects(kernel: Kernel) -> Effects:
+    """What `kernel` may do with the memory of its arguments, through each of them.
+
+    Inline assembly that gets a pointer, not a window, may do both with it.
+    """
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for node in every(kernel.body):
+        if not isinstance(node, Op):
+            continue
+        for operand, value in paired(node):
+            opaque = is_opaque(row_of(node), operand)
+            for index in _arguments(value):
+                if operand.reads or opaque:
+                    reads.add(index)
+                if operand.writes or opaque:
+                    writes.add(index)
+    return Effects(frozenset(reads), frozenset(writes))
+
+
+def _arguments(value: OperandValue) -> set[int]:
+    addresses = value.addresses if isinstance(value, Tile) else (value,) if isinstance(value, Address) else ()
+    return {each.buffer.index for each in addresses if isinstance(each.buffer, GlobalBuffer)}
