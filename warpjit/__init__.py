@@ -21,6 +21,7 @@ from warpjit.errors import (
     SourceError,
     TargetError,
     TraceError,
+    TuningError,
     WarpjitError,
 )
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from warpjit.decorator import jit, warpjit
     from warpjit.frontend import language as T
     from warpjit.kernel import Kernel
+    from warpjit.tuner import Config, Limits, Tuned, TuningReport, autotune, space
 
 __version__ = "0.1.0"
 
@@ -36,22 +38,35 @@ __all__ = [
     "ArgumentError",
     "CompileError",
     "Compiled",
+    "Config",
     "InstructionError",
     "Kernel",
     "LaunchError",
     "LayoutError",
+    "Limits",
     "SimulationError",
     "SourceError",
     "T",
     "TargetError",
     "TraceError",
+    "Tuned",
+    "TuningError",
+    "TuningReport",
     "WarpjitError",
+    "autotune",
     "compile",
     "jit",
+    "space",
     "warpjit",
 ]
 
 _HOMES = {
+    "space": ("warpjit.tuner", "space"),
+    "autotune": ("warpjit.tuner", "autotune"),
+    "TuningReport": ("warpjit.tuner", "TuningReport"),
+    "Tuned": ("warpjit.tuner", "Tuned"),
+    "Limits": ("warpjit.tuner", "Limits"),
+    "Config": ("warpjit.tuner", "Config"),
     "Compiled": ("warpjit.compiled", "Compiled"),
     "Kernel": ("warpjit.kernel", "Kernel"),
     "T": ("warpjit.frontend.language", None),

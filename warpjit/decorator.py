@@ -14,6 +14,8 @@ from warpjit import config
 if TYPE_CHECKING:
     from warpjit.compiled import Compiled
     from warpjit.kernel import Kernel
+    from warpjit.tuner import Config as Choosable
+    from warpjit.tuner import Tuned
 
 
 class Decorator:
@@ -34,6 +36,27 @@ class Decorator:
         from warpjit.compiled import compile  # noqa: PLC0415  the decorator's name does without
 
         return compile
+
+    @property
+    def autotune(self) -> Callable[..., Callable[[Kernel], Tuned]]:
+        """`@warpjit.autotune(configs, …)` above `@warpjit`: see there."""
+        from warpjit.tuner import autotune  # noqa: PLC0415  the decorator's name does without
+
+        return autotune
+
+    @property
+    def Config(self) -> type[Choosable]:
+        """A configuration to tune with: see there."""
+        from warpjit.tuner import Config  # noqa: PLC0415  the decorator's name does without
+
+        return Config
+
+    @property
+    def space(self) -> Callable[..., tuple[Choosable, ...]]:
+        """Configurations from ranges: see there."""
+        from warpjit.tuner import space  # noqa: PLC0415  the decorator's name does without
+
+        return space
 
     @overload
     def __call__(self, function: Callable[..., Any], /) -> Kernel: ...

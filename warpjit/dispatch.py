@@ -116,6 +116,11 @@ class Dispatch:
         rest = zip(self.signature.parameters[count:], values[count:], strict=True)
         return values[:count], {each.name: value for each, value in rest if value is not NOTHING}
 
+    def forget(self) -> None:
+        """Forget all launches: each kind of call takes the slow path once more."""
+        self.recent.clear()
+        self.table.clear()
+
     # ---- what is remembered ------------------------------------------------------------------------
 
     def _learn(self, key: Hashable, ready: Ready, values: Values) -> None:

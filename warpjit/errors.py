@@ -137,3 +137,7 @@ class LaunchError(WarpjitError):
 
 class SimulationError(WarpjitError):
     """The simulator found that the program does something wrong: out of bounds, unwritten, deadlock, ..."""
+
+
+class TuningError(WarpjitError):
+    """Tuning found no configuration that runs, or could not go on."""

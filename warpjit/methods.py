@@ -10,7 +10,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-INSPECTED = ("bind", "simulate", "source", "ptx", "cubin", "sass", "resources", "specialization")
+INSPECTED = (
+    *("bind", "simulate", "source", "ptx", "cubin", "sass", "resources", "specialization"),
+    *("tune", "best", "tuning_report"),
+)
 """Methods of a kernel that take what a call takes."""
 
 
