@@ -88,9 +88,7 @@ class Tuned:
 
     def __init__(self, kernel: Kernel, configs: Configs, settings: Settings) -> None:
         if not isinstance(kernel, Kernel):
-            raise ArgumentError(
-                f"autotune: expected a function decorated with @warpjit, just below, but got {kernel!r}"
-            )
+            raise ArgumentError(f"autotune: expected a function decorated with @warpjit but got {kernel!r}")
         self.kernel, self.configs, self.settings = kernel, configs, settings
         tuned = None if callable(configs) else frozenset(name for each in configs for name in each.constants)
         self._set_up(tuned)

@@ -1,0 +1,64 @@
+"""Tuned kernels: what autotune, Config and space take, and what tuning says when nothing runs."""
+
+from catalogue import Case, Topic
+
+from warpjit.errors import ArgumentError, CompileError, TuningError
+
+FRAME = """\
+from warpjit.tuner import Limits
+
+@warpjit
+def kernel(X: T.Tensor((T.dynamic("N"),), "float32"), Out, *, BLOCK):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=BLOCK))
+
+x = torch.zeros(64)
+configs = [warpjit.Config(BLOCK=32), warpjit.Config(BLOCK=64)]
+...
+"""
+
+TOPIC = Topic(
+    "Calling a kernel",
+    "Tuned kernels",
+    (
+        Case("warpjit.autotune([])(kernel)",
+             "configs: expected Configs, or a function that gives them, but got ()"),
+        Case("warpjit.autotune([warpjit.Config(BM=32)])(kernel)",
+             "configs: expected compile-time constants of kernel(X, Out, *, BLOCK), those after *, but got BM"),
+        Case("warpjit.autotune(lambda given: [3])(kernel)(x, x)",
+             "configs: expected Configs of ['BLOCK'] but got 3"),
+        Case("warpjit.autotune(configs)(3)",
+             "autotune: expected a function decorated with @warpjit but got 3"),
+        Case("warpjit.autotune(configs, key='N')(kernel)",
+             "key: expected names in a list but got 'N'"),
+        Case("warpjit.autotune(configs, key=['M'])(kernel)",
+             "key: expected names of parameters, or of sizes, of kernel(X, Out, *, BLOCK) but got 'M'"),
+        Case("warpjit.autotune(configs, bucket={'N': 'pow3'})(kernel)",
+             "bucket['N']: expected \"pow2\", a positive int or a function but got 'pow3'"),
+        Case("warpjit.autotune(configs, prune=3)(kernel)",
+             "prune: expected a function (config, arguments) or Limits but got 3"),
+        Case("warpjit.autotune(configs, reference=3)(kernel)",
+             "reference: expected a function but got 3"),
+        Case("warpjit.autotune(configs, budget=-1)(kernel)",
+             "budget: expected a positive number of seconds or None but got -1"),
+        Case("warpjit.autotune(configs, l2='hot')(kernel)",
+             "l2: expected \"cold\" or \"warm\" but got 'hot'"),
+        Case("warpjit.space(BM=64)",
+             "BM: expected the values to try, in a list, but got 64"),
+        Case("warpjit.space(BM=[64], where=lambda config: False)",
+             "space: expected at least one configuration but got none"),
+        Case("warpjit.autotune([warpjit.Config(BLOCK=32, max_registers=8)])(kernel)(x, x)",
+             "max_registers: expected 16 to 255 but got 8"),
+        Case("kernel.warmup([3])",
+             "calls[0]: expected a tuple of arguments, or a dict of them by name, but got a int"),
+        Case("kernel.warmup([], jobs=0)",
+             "jobs: expected a positive int or None but got 0"),
+        Case("kernel.warmup([{'X': x, 'Out': x, 'BLOCK': 32, 'more': 1}])",
+             "<warpjit kernel kernel>: 1 of 1 calls could not be compiled\n\n"
+             "calls[0]: ArgumentError: kernel(X, Out, *, BLOCK): expected names of its parameters but got 'more'",
+             error=CompileError),
+        Case("warpjit.autotune(configs, prune=lambda config, given: True)(kernel)(x, x)",
+             "example.kernel: expected a configuration that is not left out but got none", error=TuningError),
+    ),
+    frame=FRAME,
+    error=ArgumentError,
+)  # fmt: skip
