@@ -27,3 +27,4 @@ def cpu_misspelt(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def impatient(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setattr("warpjit.sim.machine._TESTS", 100)
+    patch.setattr("warpjit.sim.machine._READS", 100)
