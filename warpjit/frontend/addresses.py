@@ -235,9 +235,12 @@ def _bytes(builder: Builder, tensor: TensorValue, offset: Scalar, access: Access
     narrow = bound < 1 << 31 or (isinstance(tensor.base, GlobalBuffer) and not tensor.base.wide)
     dtype = dtypes.int32 if narrow and offset.dtype.bits == 32 else dtypes.int64
     linear = _constant_apart(builder, offset, size) if dtype == dtypes.int32 else offset.linear
-    moving = Linear(linear.terms)
-    atom_ = builder.materialize(dtype, moving.times(size), "offset") if moving.terms else None
-    return Address(tensor.base, atom_, linear.constant * size, access)
+    moving, apart = Linear(linear.terms).times(size), linear.constant * size
+    if dtype == dtypes.int32 and abs(apart) >= 1 << 31:
+        # The sum wraps to the offset, what moves does not wrap to a part of it: the constant stays inside.
+        moving, apart = moving.plus(Linear((), (apart + (1 << 31)) % (1 << 32) - (1 << 31))), 0
+    atom_ = builder.materialize(dtype, moving, "offset") if moving.terms else None
+    return Address(tensor.base, atom_, apart, access)
 
 
 def _constant_apart(builder: Builder, offset: Scalar, size: int) -> Linear:

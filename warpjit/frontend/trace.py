@@ -38,7 +38,6 @@ from warpjit.frontend.tracer import Settings, Tracer
 from warpjit.ir.nodes import Kernel, Local, Node
 from warpjit.ir.walk import atoms, every, operands
 
-
 TOO_DEEP = "too deep to be traced: helpers are inlined, so their recursion must end while tracing, after few calls"
 
 
