@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpjit.errors import (
     ArgumentError,
+    CacheError,
     CompileError,
     InstructionError,
     LaunchError,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "CacheError",
     "CompileError",
     "Compiled",
     "Config",

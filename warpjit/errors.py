@@ -131,6 +131,10 @@ class CompileError(WarpjitError):
     """No compiler could be run, or it refused the generated code."""
 
 
+class CacheError(WarpjitError):
+    """The kernel cache, or a bundle of its entries, is not what a command needs. Calls of kernels never raise it."""
+
+
 class LaunchError(WarpjitError):
     """The CUDA driver is missing, or refused to load or launch."""
 

@@ -15,13 +15,14 @@ class Command:
     name       as it is typed
     summary    a sentence for --help
     configure  adds its arguments to the parser
-    run        does it: prints to stdout, raises a WarpjitError with one sentence where the input is wrong
+    run        does it: prints to stdout, raises a WarpjitError with one sentence where the input is wrong; gives the
+               exit status (None: 0)
     """
 
     name: str
     summary: str
     configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], int | None]
 
 
 @dataclass(frozen=True)

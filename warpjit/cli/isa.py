@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from warpjit.cli.command import Command, Group
+from warpjit.cli.printing import print_json
 from warpjit.errors import InstructionError
 from warpjit.isa.calculator import Place, RowAddress, as_row, given, giver, has_rows, holds, listed, where
 from warpjit.isa.operands import fragment_operand
@@ -28,14 +29,6 @@ from warpjit.isa.sheet import notes_of, operand_record, row_record, sheet
 
 WIDE = 200
 """Columns of a table that is not printed on a terminal."""
-
-
-def _print_json(content: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """An object in a line, a list in a line for each object."""
-    if isinstance(content, Mapping):
-        print(json.dumps(content))
-    else:
-        print("[" + ",".join(f"\n  {json.dumps(each)}" for each in content) + ("\n]" if content else "]"))
 
 
 # ---- list --------------------------------------------------------------------------------------------
@@ -55,7 +48,7 @@ def _json_argument(parser: ArgumentParser) -> None:
 def _list(chosen: Namespace) -> None:
     rows = [row for row in listed(chosen.target, chosen.dtype) if chosen.text in row.text]
     if chosen.json:
-        _print_json([row_record(row) for row in rows])
+        print_json([row_record(row) for row in rows])
         return
     sections: dict[str, list[Row]] = {}
     for row in rows:
@@ -176,7 +169,7 @@ def _where_rows(chosen: Namespace, row: Row, operand: Operand) -> None:
 def _answer(as_json: bool, records: Sequence[Mapping[str, Any]], said: Iterable[str], one: bool = False) -> None:
     """With `one`, the record of a single answer stands alone, not in a list."""
     if as_json:
-        _print_json(records[0] if one and len(records) == 1 else records)
+        print_json(records[0] if one and len(records) == 1 else records)
         return
     print("\n".join(said))
 

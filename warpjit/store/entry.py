@@ -65,6 +65,34 @@ def unpack(kind: str, data: bytes) -> Entry:
         raise DamagedEntryError(f"the header cannot be read: {error}") from error
 
 
+def head(data: bytes) -> dict[str, Any] | None:
+    """What the beginning of a file says that the entry was made from, unchecked; None: more bytes are needed.
+
+    An entry of another schema is read as well, as far as it begins alike: for people to see what it was.
+    Raises `DamagedEntryError`.
+    """
+    if len(data) < _FIXED.size or data[: len(MAGIC)] != MAGIC:
+        raise DamagedEntryError("not an entry")
+    _, _, _, length = _FIXED.unpack_from(data)
+    if _FIXED.size + length > len(data):
+        return None
+    try:
+        return dict(json.loads(data[_FIXED.size : _FIXED.size + length])["made_from"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedEntryError(f"the header cannot be read: {error}") from error
+
+
+def index_value(entry: Entry) -> dict[str, Any]:
+    """The JSON object in an entry of the index. Raises `DamagedEntryError`."""
+    try:
+        value = json.loads(entry.cubin)
+    except (ValueError, RecursionError) as error:
+        raise DamagedEntryError(f"it is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DamagedEntryError("it is no JSON object")
+    return value
+
+
 def pack_json(key: str, value: Mapping[str, Any]) -> bytes:
     """A JSON object as a file for people to read, with its key and checksum."""
     document = {"schema": SCHEMA, "key": key, "sha256": _checksum(value), "value": dict(value)}

@@ -1,7 +1,7 @@
 """What is removed when the entries take too much room: those that were not used for longest.
 
 A use is stamped as the file's time of change, by the store itself (access times are switched off on many systems). What
-was written or used within an hour stays, whatever it takes: somebody may be about to read it.
+was written or used within an hour stays, whatever it takes: somebody may be about to read it. Locks stay as well.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def evict(folder: Path, limit: int, now: float | None = None) -> list[Path]:
     """Remove the least recently used entries until `limit` bytes are left, and what crashed writers left behind."""
     now = time.time() if now is None else now
     found = sorted(files_under(folder), key=lambda each: each.used)
-    old = [each for each in found if now - each.used > YOUNG]
+    old = [each for each in found if now - each.used > YOUNG and each.path.suffix != ".lock"]
     total = sum(each.size for each in found)
     removed = []
     for each in old:

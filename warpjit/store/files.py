@@ -21,13 +21,15 @@ _READ = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NON
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def owned_bytes(path: Path) -> bytes:
-    """The bytes of a regular file that belongs to the user. OSError, DamagedEntryError: there is none."""
+def owned_bytes(path: Path, at_most: int | None = None) -> bytes:
+    """The (first) bytes of a regular file that belongs to the user. OSError, DamagedEntryError: there is none."""
     descriptor = os.open(path, _READ)
     try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.getuid():
             raise DamagedEntryError("it is not a file of this user")
+        if at_most is not None:
+            return os.read(descriptor, at_most)
         blocks = []
         while block := os.read(descriptor, _BLOCK):
             blocks.append(block)

@@ -1,0 +1,69 @@
+"""What `warpjit cache` refuses."""
+
+from pathlib import Path
+
+import pytest
+from catalogue import Case, Topic
+
+from warpjit.errors import CacheError
+from warpjit.store import Store
+
+KEY = "ab" * 32
+
+
+def no_directory(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Where neither the user's cache directory nor a temporary one can be used:"""
+    patch.setattr("warpjit.cli.cache.default_root", lambda config: None)
+
+
+def damaged(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """With a damaged entry in the cache:"""
+    patch.setenv("WARPJIT_CACHE_DIR", str(folder / "cache"))
+    store = Store(folder / "cache")
+    store.put(KEY, {"kernel": "kernel"}, b"cubin")
+    path = store.path("cubin", KEY)
+    assert path is not None
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
+TOPIC = Topic(
+    "The command line",
+    "warpjit cache",
+    (
+        Case(
+            "command('warpjit cache ls')",
+            "there is no directory for the kernel cache: set WARPJIT_CACHE_DIR",
+            given=no_directory,
+        ),
+        Case(
+            "command('warpjit cache stats --dir /dev/null')",
+            "expected a directory of this user's own, but the kernel cache in /dev/null is not a directory",
+        ),
+        Case(
+            "command('warpjit cache show vector_add')",
+            "expected the key of an entry, 4 or more of its hex digits, but got 'vector_add'",
+        ),
+        Case(
+            "command('warpjit cache show abab')",
+            "expected a whole entry, but abababababab is damaged (the checksum does not fit): "
+            "`warpjit cache verify --heal` removes it",
+            given=damaged,
+        ),
+    ),
+    text="`command` stands for the shell here.",
+    frame="""\
+import shlex
+
+from warpjit.cli import GROUPS
+from warpjit.cli.command import parser_of
+
+
+def command(line):
+    chosen = parser_of("warpjit", GROUPS).parse_args(shlex.split(line)[1:])
+    chosen.command(chosen)
+
+
+...
+""",
+    error=CacheError,
+)

@@ -1,0 +1,277 @@
+"""`warpjit cache`: what is kept on disk, why a kernel is not found there, and bundles of it for other machines.
+
+    warpjit cache ls [TEXT] [--kind cubin|index|tuning] [--target sm_90a] [--json]
+    warpjit cache show KEY [--json]            a key may be shortened
+    warpjit cache why KERNEL [SPEC ...]        see `cli.why`
+    warpjit cache verify [--heal] [--json]     exit status 1 if something is damaged
+    warpjit cache prune [--older DAYS] [--limit BYTES]
+    warpjit cache clear [--yes]
+    warpjit cache stats [--json]
+
+All of them take `--dir`; without it, the directory is the one that kernels use. A directory that cannot be trusted is
+refused. Neither torch nor a compiler nor a GPU is needed, but by `why`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpjit import config
+from warpjit.cli.command import Command, Group
+from warpjit.cli.printing import ago_text, counted, print_facts, print_json, print_table, size_text
+from warpjit.errors import CacheError
+from warpjit.store import contents, default_root, eviction
+from warpjit.store.contents import KINDS, Item
+from warpjit.store.entry import CUBIN, SCHEMA, DamagedEntryError
+from warpjit.store.store import LIMIT
+
+SHORT = 12
+"""Digits of a key in a table."""
+
+
+def add_directory(parser: ArgumentParser) -> None:
+    parser.add_argument("--dir", help="the cache's directory (default: the one that kernels use)")
+
+
+def root_of(chosen: Namespace) -> Path:
+    """The directory that a command is about. CacheError: there is none, or it cannot be trusted."""
+    named = Path(chosen.dir).expanduser().absolute() if chosen.dir else default_root(config.read())
+    return contents.checked_root(named)
+
+
+def _json_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _entries(chosen: Namespace) -> list[Item]:
+    return [each for each in contents.items(root_of(chosen)) if each.current]
+
+
+# ---- ls ---------------------------------------------------------------------------------------------------------
+
+
+def _ls_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("text", nargs="?", default="", help="only kernels whose name contains this")
+    parser.add_argument("--kind", choices=KINDS, default=CUBIN, help="which entries (default: cubin)")
+    parser.add_argument("--target", help="only what was built for this target: sm_90a")
+    _json_argument(parser)
+    add_directory(parser)
+
+
+def _ls(chosen: Namespace) -> None:
+    found = sorted((each for each in _entries(chosen) if each.kind == chosen.kind), key=lambda each: -each.used)
+    records = [_record(each) for each in found]
+    records = [each for each in records if chosen.text in each["kernel"] and chosen.target in (None, each["target"])]
+    if chosen.json:
+        print_json(records)
+        return
+    now = time.time()
+    rows = [
+        (each["kernel"], each["target"], size_text(each["bytes"]), ago_text(now - each["used"]), each["key"][:SHORT])
+        for each in records
+    ]
+    if rows:
+        print_table(("kernel", "target", "size", "used", "key"), rows, right=("size", "used"))
+    print(counted(len(rows), "entry", "entries"))
+
+
+def _record(item: Item) -> dict[str, Any]:
+    """An entry as plain data; of a damaged one, what can still be seen."""
+    header = _header(item)
+    kernel, target = str(header.get("kernel", "")), str(header.get("target", ""))
+    return {"kernel": kernel, "target": target, "bytes": item.size, "used": item.used, "key": item.key}
+
+
+def _header(item: Item) -> Mapping[str, Any]:
+    try:
+        return contents.made_from(item) if item.kind != "index" else contents.whole(item).header
+    except (OSError, DamagedEntryError):
+        return {"kernel": "(damaged)"}
+
+
+# ---- show -------------------------------------------------------------------------------------------------------
+
+
+def _show_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("key", help="of the entry; its first digits do where no other begins with them")
+    _json_argument(parser)
+    add_directory(parser)
+
+
+def _show(chosen: Namespace) -> None:
+    item = contents.match(_entries(chosen), chosen.key)
+    try:
+        found = contents.whole(item)
+    except (OSError, DamagedEntryError) as error:
+        advice = "`warpjit cache verify --heal` removes it"
+        raise CacheError(f"expected a whole entry, but {item.key[:SHORT]} is damaged ({error}): {advice}") from error
+    facts = {"kind": item.kind, "key": item.key, "bytes": item.size, "used": item.used, "path": str(item.path)}
+    if chosen.json:
+        print_json({**facts, "made_from": dict(found.header)})
+        return
+    used = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(item.used))}, {ago_text(time.time() - item.used)}"
+    print_facts({**{name: str(fact) for name, fact in facts.items()}, "bytes": f"{item.size:,}", "used": used})
+    print()
+    print_facts(flat(found.header))
+
+
+def flat(header: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """What an entry was made from as dotted names and texts: `parameters.A`, `resources.registers`."""
+    found: dict[str, str] = {}
+    for name, value in header.items():
+        if isinstance(value, Mapping) and value:
+            found.update(flat(value, f"{prefix}{name}."))
+        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+            found[prefix + name] = " ".join(value)
+        else:
+            found[prefix + name] = value if isinstance(value, str) else repr(value)
+    return found
+
+
+# ---- verify -----------------------------------------------------------------------------------------------------
+
+
+def _verify_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--heal", action="store_true", help="remove what is damaged; it is made again when it is needed"
+    )
+    _json_argument(parser)
+    add_directory(parser)
+
+
+def _verify(chosen: Namespace) -> int:
+    entries = _entries(chosen)
+    damaged = list(contents.verify(entries))
+    healed = {each.path for each in contents.remove(each.item for each in damaged)} if chosen.heal else set()
+    left = [each for each in damaged if each.item.path not in healed]
+    if chosen.json:
+        rows = [{"path": str(each.item.path), "why": each.why, "removed": each.item.path in healed} for each in damaged]
+        print_json({"entries": len(entries), "damaged": rows})
+        return 1 if left else 0
+    for each in damaged:
+        print(f"{each.item.path}: {each.why}{' (removed)' if each.item.path in healed else ''}")
+    print(f"{counted(len(entries), 'entry', 'entries')}, {len(damaged)} damaged")
+    return 1 if left else 0
+
+
+# ---- prune, clear -----------------------------------------------------------------------------------------------
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ArgumentTypeError(f"expected a number of bytes such as 500M or 2G but got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not days >= 0:
+        raise ArgumentTypeError(f"expected a number of days but got {text!r}")
+    return days
+
+
+def _prune_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--older", type=_days, metavar="DAYS", help="remove what was not used for so many days")
+    parser.add_argument(
+        "--limit",
+        type=_bytes,
+        metavar="BYTES",
+        help=f"what may stay (default: {size_text(LIMIT)}): the least recently used go, nothing of the last hour",
+    )
+    add_directory(parser)
+
+
+def _prune(chosen: Namespace) -> None:
+    root = root_of(chosen)
+    before = contents.items(root)
+    if chosen.older is not None:
+        contents.remove(contents.older(before, chosen.older))
+    if chosen.older is None or chosen.limit is not None:
+        eviction.evict(root / f"v{SCHEMA}", LIMIT if chosen.limit is None else chosen.limit)
+    left = {each.path for each in contents.items(root)}
+    _say_removed([each for each in before if each.path not in left])
+
+
+def _say_removed(removed: Sequence[Item]) -> None:
+    print(f"removed {counted(len(removed), 'file')}, {size_text(sum(each.size for each in removed))}")
+
+
+def _clear_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_directory(parser)
+
+
+def _clear(chosen: Namespace) -> int:
+    root = root_of(chosen)
+    found = contents.items(root)
+    if found and not chosen.yes:
+        total = size_text(sum(each.size for each in found))
+        print(
+            f"Remove {counted(len(found), 'file')}, {total}, of the kernel cache in {root}? [y/N] ", end="", flush=True
+        )
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print("nothing was removed")
+            return 1
+    removed = contents.clear(root)
+    _say_removed(removed)
+    return 0 if len(removed) >= len(found) else 1
+
+
+# ---- stats ------------------------------------------------------------------------------------------------------
+
+
+def _stats_arguments(parser: ArgumentParser) -> None:
+    _json_argument(parser)
+    add_directory(parser)
+
+
+def _stats(chosen: Namespace) -> None:
+    root = root_of(chosen)
+    found = contents.items(root)
+    current = [each for each in found if each.schema == SCHEMA]
+    kinds = contents.sums(current, lambda each: each.kind)
+    targets = contents.sums(
+        (each for each in current if each.kind == CUBIN), lambda each: _record(each)["target"] or "?"
+    )
+    others = contents.sums((each for each in found if each.schema != SCHEMA), lambda each: f"schema {each.schema}")
+    sections = {"kinds": kinds, "targets": targets, "other schemas": others}
+    total = sum(each.size for each in found)
+    if chosen.json:
+        plain = {name: {each: vars(sum_) for each, sum_ in section.items()} for name, section in sections.items()}
+        print_json({"directory": str(root), "schema": SCHEMA, "files": len(found), "bytes": total, **plain})
+        return
+    print(f"{root}: {counted(len(found), 'file')}, {size_text(total)}, schema {SCHEMA}")
+    rows = [
+        (f"cubins of {name}" if section is targets else name, f"{each.files:,}", size_text(each.bytes))
+        for section in sections.values()
+        for name, each in section.items()
+    ]
+    if rows:
+        print_table(("", "files", "size"), rows, right=("files", "size"))
+
+
+CACHE = Group(
+    "cache",
+    "what is kept on disk, and why a kernel is not found there",
+    (
+        Command("ls", "the entries, those used last first", _ls_arguments, _ls),
+        Command("show", "an entry: what it was made from, what it takes", _show_arguments, _show),
+        Command("verify", "read every entry in full and name the damaged ones", _verify_arguments, _verify),
+        Command("prune", "remove what was not used for longest", _prune_arguments, _prune),
+        Command("clear", "remove everything that is the cache's own", _clear_arguments, _clear),
+        Command("stats", "how much there is, by kind and target", _stats_arguments, _stats),
+    ),
+)
