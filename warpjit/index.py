@@ -34,7 +34,7 @@ from warpjit.store import Part, Store, key_of, store_of
 from warpjit.store.generator import generator_digest
 
 SCHEMA = 1
-VARIANTS = 8
+VARIANTS = 32
 """Variants of one key that are kept, the newest first."""
 _log = logging.getLogger("warpjit.index")
 _CHANGED = (LookupError, AttributeError, TypeError, ValueError, NoDigest)

@@ -19,7 +19,7 @@ import pytest
 from driver_stand_in import PRIMARY, Fake
 
 from warpjit import arguments, build, stages
-from warpjit.cuda import elf, toolchain
+from warpjit.cuda import driver, elf, toolchain
 from warpjit.cuda.driver import Function
 from warpjit.cuda.toolchain import Compiled
 from warpjit.frontend import digest
@@ -79,6 +79,10 @@ class Processes:
         """Call `kernel` of a text in a new process; how many programs it traced, and how many texts it compiled."""
         self.module(text, name, **dict(files)).kernel(*args, **constants)
         return self.made.taken
+
+    def forget_device(self) -> None:
+        """Let the driver be asked again which device there is."""
+        driver._shared.clear()
 
     @property
     def launches(self) -> list[str]:

@@ -116,7 +116,7 @@ def test_an_entry_says_what_it_is(counts: Counts, tmp_path: Path) -> None:
             "x": "a number of type float32",
             "y": "a number of type float32",
         },
-        "options": {"contract": True, "strict": False, "unverified": False, "debug": False},
+        "options": {"contract": True, "strict": False, "unverified": False, "debug": False, "max_registers": None},
         "captures": {"T": "module warpjit.frontend.language", "step": "1"},
         "target": "sm_80",
         "flags": [],
