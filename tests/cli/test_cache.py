@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from warpjit.cli import main
+from warpjit.cli.printing import size_text
 from warpjit.store import SCHEMA, Store, key_of
 from warpjit.store.entry import pack
 
@@ -222,6 +223,28 @@ def test_clear_asks(filled: Store, ask: Ask, monkeypatch: pytest.MonkeyPatch, an
     said = ask("clear", "--dir", filled.root, status=0 if goes else 1)
     assert re.match(r"Remove 5 files, \d.\d KiB, of the kernel cache in .*\? \[y/N\] ", said)
     assert (filled.keys("cubin") == []) == goes
+
+
+# ---- export, import ---------------------------------------------------------------------------------------------
+
+
+def test_entries_go_to_another_directory(filled: Store, tmp_path: Path, ask: Ask) -> None:
+    file, other = tmp_path / "kernels.zip", tmp_path / "other"
+    said = ask("export", file, "--dir", filled.root)
+    assert said == f"{file}: 3 cubins, 0 index entries, 1 tuning record, {size_text(file.stat().st_size)}\n"
+    said = ask("import", file, "--dir", other)
+    assert said == "new: 3 cubins, 0 index entries, 1 tuning record; there already: 0\n"
+    assert ask("ls", "--dir", other).count("kernel_") == 3
+    assert ask("import", file, "--dir", other).endswith("there already: 4\n")
+
+
+def test_a_choice_is_exported_without_what_is_damaged(filled: Store, tmp_path: Path, ask: Ask) -> None:
+    damage(path_of(filled, "cubin", KEYS[0]))
+    file = tmp_path / "kernels.zip"
+    said = ask("export", file, "--target", "sm_90a", "--target", "sm_75", "--kernel=kernel_1", "--dir", filled.root)
+    left_out, exported = said.splitlines()
+    assert left_out == f"left out, since it is damaged: {path_of(filled, 'cubin', KEYS[0])}"
+    assert exported.startswith(f"{file}: 1 cubin, 0 index entries, 1 tuning record, ")
 
 
 # ---- stats, and directories that are not as expected ------------------------------------------------------------

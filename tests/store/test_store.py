@@ -73,7 +73,8 @@ def test_every_truncation_and_every_flipped_byte_is_found() -> None:
 def test_an_entry_of_another_kind_or_with_a_wrong_header_is_refused() -> None:
     with pytest.raises(DamagedEntryError, match="kind"):
         unpack("index", pack("cubin", KEY, {}, b""))
-    for text in (b"[]", b"{}", b"{", b'"x"'):
+    wrong = (b'{"key": "x", "made_from": []}', b'{"key": 1, "made_from": {}}', b"[" * 100_000)
+    for text in (b"[]", b"{}", b"{", b'"x"', *wrong):
         body = format_of._FIXED.pack(format_of.MAGIC, format_of.SCHEMA, 1, len(text)) + text
         with pytest.raises(DamagedEntryError, match="header"):
             unpack("cubin", body + hashlib.sha256(body).digest())

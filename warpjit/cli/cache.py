@@ -7,6 +7,8 @@
     warpjit cache prune [--older DAYS] [--limit BYTES]
     warpjit cache clear [--yes]
     warpjit cache stats [--json]
+    warpjit cache export FILE [--target sm_90a] [--kernel NAME]
+    warpjit cache import FILE
 
 All of them take `--dir`; without it, the directory is the one that kernels use. A directory that cannot be trusted is
 refused. Neither torch nor a compiler nor a GPU is needed, but by `why`.
@@ -26,7 +28,7 @@ from warpjit import config
 from warpjit.cli.command import Command, Group
 from warpjit.cli.printing import ago_text, counted, print_facts, print_json, print_table, size_text
 from warpjit.errors import CacheError
-from warpjit.store import contents, default_root, eviction
+from warpjit.store import Store, contents, default_root, eviction, export_bundle, import_bundle
 from warpjit.store.contents import KINDS, Item
 from warpjit.store.entry import CUBIN, SCHEMA, DamagedEntryError
 from warpjit.store.store import LIMIT
@@ -263,6 +265,42 @@ def _stats(chosen: Namespace) -> None:
         print_table(("", "files", "size"), rows, right=("files", "size"))
 
 
+# ---- export, import ---------------------------------------------------------------------------------------------
+
+
+def _export_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", help="the bundle to write")
+    parser.add_argument("--target", action="append", default=[], help="only for this target: sm_90a (may be repeated)")
+    parser.add_argument("--kernel", action="append", default=[], help="only of this kernel (may be repeated)")
+    add_directory(parser)
+
+
+def _export(chosen: Namespace) -> None:
+    store = Store(root_of(chosen))
+    done = export_bundle(chosen.file, store=store, targets=chosen.target, kernels=chosen.kernel)
+    for path in done.damaged:
+        print(f"left out, since it is damaged: {path}")
+    print(f"{chosen.file}: {_by_kind(done.entries)}, {size_text(Path(chosen.file).stat().st_size)}")
+
+
+def _by_kind(entries: Mapping[str, int]) -> str:
+    words = {"cubin": ("cubin", "cubins"), "index": ("index entry", "index entries")}
+    words |= {"tuning": ("tuning record", "tuning records")}
+    return ", ".join(counted(entries[kind], *words[kind]) for kind in KINDS)
+
+
+def _import_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", help="a bundle that `warpjit cache export` wrote; import only what you would execute")
+    add_directory(parser)
+
+
+def _import(chosen: Namespace) -> None:
+    done = import_bundle(chosen.file, store=Store(root_of(chosen)))
+    for said in done.ignored:
+        print(f"ignored: {said}")
+    print(f"new: {_by_kind(done.entries)}; there already: {done.known}")
+
+
 CACHE = Group(
     "cache",
     "what is kept on disk, and why a kernel is not found there",
@@ -273,5 +311,7 @@ CACHE = Group(
         Command("prune", "remove what was not used for longest", _prune_arguments, _prune),
         Command("clear", "remove everything that is the cache's own", _clear_arguments, _clear),
         Command("stats", "how much there is, by kind and target", _stats_arguments, _stats),
+        Command("export", "write entries to a file, for other machines", _export_arguments, _export),
+        Command("import", "take the entries of such a file", _import_arguments, _import),
     ),
 )

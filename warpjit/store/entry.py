@@ -60,9 +60,12 @@ def unpack(kind: str, data: bytes) -> Entry:
         raise DamagedEntryError("the header is longer than the entry")
     try:
         header = json.loads(bytes(body[_FIXED.size : _FIXED.size + length]))
-        return Entry(header["key"], header["made_from"], bytes(body[_FIXED.size + length :]))
-    except (ValueError, KeyError, TypeError) as error:
+        key, made_from = header["key"], header["made_from"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedEntryError(f"the header cannot be read: {error}") from error
+    if not isinstance(key, str) or not isinstance(made_from, dict):
+        raise DamagedEntryError("the header is not that of an entry")
+    return Entry(key, made_from, bytes(body[_FIXED.size + length :]))
 
 
 def head(data: bytes) -> dict[str, Any] | None:

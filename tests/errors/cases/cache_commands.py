@@ -6,7 +6,7 @@ import pytest
 from catalogue import Case, Topic
 
 from warpjit.errors import CacheError
-from warpjit.store import Store
+from warpjit.store import Store, export_bundle
 
 KEY = "ab" * 32
 
@@ -24,6 +24,19 @@ def damaged(patch: pytest.MonkeyPatch, folder: Path) -> None:
     path = store.path("cubin", KEY)
     assert path is not None
     path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
+def bundle(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """With a bundle, and a cache on a full disk:"""
+    store = Store(folder / "other")
+    store.put(KEY, {"kernel": "kernel"}, b"cubin")
+    export_bundle("kernels.zip", store=store)
+    patch.setenv("WARPJIT_CACHE_DIR", str(folder / "cache"))
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    patch.setattr("warpjit.store.files.publish", full)
 
 
 TOPIC = Topic(
@@ -48,6 +61,23 @@ TOPIC = Topic(
             "expected a whole entry, but abababababab is damaged (the checksum does not fit): "
             "`warpjit cache verify --heal` removes it",
             given=damaged,
+        ),
+        Case(
+            "command('warpjit cache export kernels.zip --target sm_75 --kernel vector_add')",
+            "expected entries to export, but the kernel cache holds none for sm_75 of vector_add",
+        ),
+        Case(
+            "command('warpjit cache export no/such/folder/kernels.zip')",
+            "the bundle no/such/folder/kernels.zip cannot be written: No such file or directory",
+        ),
+        Case(
+            "command('warpjit cache import missing.zip')",
+            "expected a bundle that `warpjit cache export` wrote, but got missing.zip: No such file or directory",
+        ),
+        Case(
+            "command('warpjit cache import kernels.zip')",
+            "the kernel cache cannot be written: No space left on device",
+            given=bundle,
         ),
     ),
     text="`command` stands for the shell here.",
