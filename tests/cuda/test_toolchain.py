@@ -18,10 +18,10 @@ from warpjit.cuda import toolchain
 from warpjit.cuda.elf import sections
 from warpjit.cuda.messages import CompilerMessage, parse_messages, ptx_lines, with_text_lines
 from warpjit.cuda.prelude import FUNCTIONS, PRELUDE, prelude
-from warpjit.store import Store
 from warpjit.cuda.toolchain import compile_cubin, compile_flags, compile_ptx, compiler_identity, option_flags
 from warpjit.errors import CompileError, Frame, Loc
 from warpjit.isa.target import ARCHITECTURES, Target
+from warpjit.store import Store
 
 CONFIG = config_module.read()
 SM_90A = Target.parse("sm_90a")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from warpjit.ir.dtypes import DType, bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, float64
+from warpjit.ir.dtypes import DType, bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, float64, tf32
 
 Array = np.ndarray[Any, Any]
 
@@ -80,6 +80,7 @@ def _single(values: Array) -> Array:
 _ROUND: dict[DType, Callable[[Array], Array]] = {
     float64: lambda values: values.astype(np.float64),
     float32: lambda values: values.astype(np.float32),
+    tf32: lambda values: values.astype(np.float32),  # the bits that a product does not look at may be there
     float16: lambda values: values.astype(np.float16),
     bfloat16: _to_bfloat16,
     float8_e4m3fn: _to_float8(448.0, float8_e4m3fn),
