@@ -24,7 +24,7 @@ ORDER: list[set[str]] = [
     {"passes"},
     {"cuda", "sim"},
     {"arguments", "build"},
-    {"execute", "guards", "index", "stages"},
+    {"execute", "guards", "stages"},
     {"fastcall"},
     {"dispatch"},
     {"bound", "methods", "parallel"},

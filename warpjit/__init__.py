@@ -11,7 +11,6 @@ The names are loaded when they are first asked for, so that `warpjit.layout` and
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from warpjit.config import VERSION
 from warpjit.errors import (
     ArgumentError,
     CacheError,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from warpjit.kernel import Kernel
     from warpjit.tuner import Config, Limits, Tuned, TuningReport, autotune, space
 
-__version__ = VERSION
+__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",

@@ -417,8 +417,6 @@ def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
     dtype = meeting_type(a, b)
     left, right = (convert(builder, x, dtype) if isinstance(x, Scalar) else literal(builder, x, dtype) for x in (a, b))
     facts = left.facts.join(right.facts).at(condition.uniformity)
-    row = SELECT.get(left.dtype.name)
-    if row is None:
-        raise TraceError(f"a choice is not defined for {left.dtype}")
+    row = SELECT[left.dtype.name]
     operands = (builder.atom(condition), builder.atom(left), builder.atom(right))
     return builder.operate(row, operands, facts, loops=left.loops | right.loops | condition.loops)

@@ -60,6 +60,7 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         return inline(tracer, function, args, kwargs)
     if is_kernel_value(args) or is_kernel_value(kwargs):
         name = getattr(function, "__qualname__", repr(function))
+        name = name.replace("KernelList", "list").replace("KernelDict", "dict")
         raise TraceError(f"{name} is no function of the language: expected static arguments but got device values")
     if not callable(function):
         raise TraceError(f"{arithmetic.describe(function)} cannot be called")

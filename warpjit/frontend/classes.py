@@ -21,7 +21,7 @@ from warpjit.frontend.literals import describe
 from warpjit.frontend.objects import kernel_class
 from warpjit.frontend.structure import bundle
 from warpjit.frontend.tracer import Tracer
-from warpjit.frontend.values import KernelObject, Scalar, Value, bundle_fields, of_user
+from warpjit.frontend.values import KernelObject, Pointer, Scalar, TensorValue, Value, bundle_fields, of_user
 
 MISSING = dataclasses.MISSING
 HOOKS = ("__setattr__", "__getattribute__", "__getattr__", "__slots__")
@@ -86,8 +86,10 @@ def _unmakeable(kind: type) -> str | None:
 def _generated(kind: type) -> bool:
     """Whether `__init__` is the one that `dataclass` writes."""
     holder = next(each for each in kind.__mro__ if "__init__" in vars(each))
-    parameters = vars(holder).get("__dataclass_params__")
-    return parameters is not None and parameters.init
+    parameters, init = vars(holder).get("__dataclass_params__"), vars(holder)["__init__"]
+    if parameters is None or not parameters.init or not isinstance(init, types.FunctionType):
+        return False
+    return init.__code__.co_filename == "<string>"  # one that the class has is left as it is
 
 
 def _uses_language(kind: type) -> bool:
@@ -227,7 +229,7 @@ def method_of(owner: Value, name: str) -> types.MethodType | None:
 def _replace(tracer: Tracer, owner: Value, /, **changes: Value) -> Value:
     """`dataclasses.replace` with values of the device."""
     kind = type(owner)
-    if not dataclasses.is_dataclass(owner) or isinstance(owner, type):
+    if not dataclasses.is_dataclass(owner) or isinstance(owner, type | Scalar | TensorValue | Pointer):
         raise TraceError(f"dataclasses.replace: expected an object of a dataclass but got {describe(owner)}")
     fields = {item.name: getattr(owner, item.name) for item in dataclasses.fields(kind) if item.init}
     return construct(tracer, kind, [], {**fields, **changes})

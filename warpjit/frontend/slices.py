@@ -123,8 +123,6 @@ def _runtime_start(
     grouped, seps = tile_of(layout).group(sizes)
     iters = list(grouped.canonicalize().shard) if len(sizes) == 1 else list(grouped.shard[seps[axis] : seps[axis + 1]])
     iters = [it for it in TileLayout.from_iters(iters).canonicalize().shard if it.extent > 1]
-    if any(it.axis.kind == "thread" for it in iters):
-        raise TraceError(f"{tensor.name}: a runtime start on axis {axis} would choose among threads")
     start = [0] * len(sizes)
     extents = list(sizes)
     extents[axis] = extent

@@ -377,7 +377,7 @@ def check_scalar(name: str, value: Any, dtype: DType) -> None:
             raise ArgumentError(f"{name}: expected a bool but got {value!r}")
     elif dtype.is_int:
         _check_integer(name, value, dtype)
-    elif not hasattr(value, "__float__"):
+    elif not hasattr(value, "__float__") or isinstance(value, np.datetime64 | np.timedelta64):
         raise ArgumentError(f"{name}: expected a number ({dtype}) but got {value!r}")
     elif _is_too_large(value, dtype):
         raise ArgumentError(f"{name}: {brief(value)} is too large for {dtype}")

@@ -13,7 +13,7 @@ from warpjit.frontend.containers import ContainerMethod, call_method, set_item
 from warpjit.frontend.debugging import debugs, in_debug
 from warpjit.frontend.expressions import attribute, binary, subscript
 from warpjit.frontend.language.types import ScalarType
-from warpjit.frontend.targets import assign, element, no_target
+from warpjit.frontend.targets import assign, element
 from warpjit.frontend.tracer import STATEMENTS, Tracer
 
 
@@ -41,8 +41,6 @@ def _aug_assign(tracer: Tracer, node: ast.AugAssign) -> None:
     if isinstance(node.target, ast.Attribute):
         _aug_attribute(tracer, node, node.target)
         return
-    if not isinstance(node.target, ast.Subscript):
-        raise no_target()
     holder = tracer.evaluate(node.target.value)
     if isinstance(holder, list | dict):
         index = tracer.evaluate(node.target.slice)

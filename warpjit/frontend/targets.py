@@ -26,15 +26,9 @@ def assign(tracer: Tracer, target: ast.expr, value: Value) -> None:
             return
         owner, items = element(tracer, target, holder)
         memory.store(tracer.builder, owner, memory.indices(owner, items), value)
-    elif isinstance(target, ast.Attribute):
-        assign_attribute(tracer, tracer.evaluate(target.value), target.attr, value)
     else:
-        raise no_target()
-
-
-def no_target() -> TraceError:
-    """The refusal of what else Python can assign to."""
-    return TraceError("an attribute cannot be assigned in a kernel: expected a name or an element of a tensor")
+        assert isinstance(target, ast.Attribute)  # all that Python has
+        assign_attribute(tracer, tracer.evaluate(target.value), target.attr, value)
 
 
 def element(tracer: Tracer, target: ast.Subscript, owner: Value) -> tuple[TensorValue, tuple[Value, ...]]:

@@ -43,11 +43,10 @@ TOO_DEEP = "too deep to be traced: helpers are inlined, so their recursion must 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A kernel, and what it took from outside its source and arguments. `silent`: the trace printed nothing."""
+    """A kernel, and what it took from outside its source and arguments."""
 
     kernel: Kernel
     captures: tuple[Capture, ...]
-    silent: bool
 
 
 def trace(
@@ -88,7 +87,7 @@ def trace(
         strict=settings.strict,
         unverified=settings.unverified,
     )
-    return Traced(kernel, tuple(captures.values()), silent=not tracer.printed)
+    return Traced(kernel, tuple(captures.values()))
 
 
 def locals_of(body: tuple[Node, ...]) -> Iterator[Local]:

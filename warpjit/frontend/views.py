@@ -29,11 +29,6 @@ def reinterpret(builder: Builder, tensor: TensorValue, dtype: DType) -> TensorVa
         raise TraceError(f"view({dtype}) of {tensor.name}: expected at least one axis but got a single element")
     if old == new:
         return tensor.with_(dtype=dtype)
-    if max(old, new) % min(old, new):
-        raise TraceError(
-            f"view({dtype}) of {tensor.name}: expected a type whose width divides that of {tensor.dtype}, or is a "
-            f"multiple of it"
-        )
     ratio = max(old, new) // min(old, new)
     *outer, last = tensor.shape
     if new < old:

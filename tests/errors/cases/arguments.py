@@ -126,6 +126,15 @@ TOPIC = Topic(
              "class, or pass what the kernel needs as arguments", frame=METHOD),
         Case("Scaler(torch.zeros(4)).scale(torch.zeros(4))",
              "self.weights is a captured tensor: pass it as an argument of the kernel", frame=TENSOR_HELD),
+        Case('kernel(a, other=np.float16(1.5), small=np.datetime64(1, "s"))',
+             "small: expected a number (float16) but got np.datetime64('1970-01-01T00:00:01')"),
+        Case("""
+            import ml_dtypes
+
+            kernel(ml_dtypes.float8_e4m3fn(1.0), 2, mode=0)
+            """,
+             "A: a number of a call cannot be a float8_e4m3fn: pass another, which the kernel converts",
+             frame=NO_DEFAULT),
     ),
     frame=FRAME,
     error=ArgumentError,

@@ -77,6 +77,25 @@ TOPIC = Topic(
              "x: expected a number (int32) but got a tensor: pass .item() of it"),
         Case('kernel(a, 5, pair=(torch.zeros(4, device="meta"), 1))',
              "expected all tensors on one device, but A is on cpu, pair[0] is on meta"),
+        Case("""
+            @warpjit
+            def kernel(I: T.Tensor((32,), "int64"), y: T.int64):
+                square = y * y
+                T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+                I[0] = square
+
+            kernel(torch.zeros(32, dtype=torch.int64), 2**40)
+            """, "size is 1208925819614629174706176 in this call, which does not fit int64", frame=""),
+        Case("""
+            @warpjit
+            def kernel(A):
+                T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+                big = T.alloc_shared((70000,), "float32")
+
+            kernel(torch.zeros(4))
+            """,
+             "expected at most 232,448 bytes of shared memory a CTA, which is what the target has, but kernel "
+             "allocates 280,000: big 280,000 at 0", "def kernel(A):", error=TargetError, frame=""),
     ),
     frame=FRAME,
     error=ArgumentError,

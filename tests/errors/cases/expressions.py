@@ -103,5 +103,29 @@ TOPIC = Topic(
             x = T.alloc_shared((4,), "bool")
             x[0] = 2
             """, "the literal 2 is not a bool", "x[0] = 2"),
+        Case("T.max(n, 1, nan=3)", "T.max: expected nan to be True or False but got int 3", "T.max(n, 1, nan=3)"),
+        Case("""
+            x = T.alloc_local((4,), "float8_e5m2")
+            y = x[0] + T.int32(1)
+            """,
+             "float8_e5m2 has no arithmetic with int32: convert it first, for example to float32 or int32",
+             "x[0] + T.int32(1)"),
+        Case("T.float16x2(1.0, 2.0) + n",
+             "float16x2 and int32 have no common type: expected two float16x2, T.float16x2(x) of a number x",
+             "T.float16x2(1.0, 2.0) + n"),
+        Case("""
+            if T.float16x2(A[0, 0], 2.0):
+                pass
+            """,
+             "a float16x2 is neither true nor false: compare it, or a half of it, x[0] or x[1]",
+             "if T.float16x2(A[0, 0], 2.0):"),
+        Case("T.float16x2(A[0, 0], 2.0) + T.bfloat16x2(A[0, 0], 1.0)",
+             "float16x2 and bfloat16x2 have no common type: expected two float16x2, T.float16x2(x) of a number x",
+             "T.float16x2(A[0, 0], 2.0) + T.bfloat16x2(A[0, 0], 1.0)"),
+        Case("T.int32(T.float16x2(A[0, 0], 2.0))",
+             "a float16x2 is no int32: take a half, x[0] or x[1], or its bits, T.reinterpret(x, T.uint32)",
+             "T.int32(T.float16x2(A[0, 0], 2.0))"),
+        Case('T.cast(A[0, 0], "mbarrier")',
+             "float32 is not converted to mbarrier: no instruction of the table does", 'T.cast(A[0, 0], "mbarrier")'),
     ),
 )  # fmt: skip

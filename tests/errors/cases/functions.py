@@ -60,5 +60,11 @@ TOPIC = Topic(
         Case("T.float16x2(1, 2, 3)", "T.float16x2: expected one or two numbers but got 3", "T.float16x2(1, 2, 3)"),
         Case("T.float16x2(A)", "T.float16x2: expected numbers but got the tensor A", "T.float16x2(A)"),
         Case("T.float16x2(n, n)[2]", "a float16x2 has halves 0 and 1, but got index 2", "T.float16x2(n, n)[2]"),
+        Case("T.cuda.warp_scan((n, n), lambda a, b: a, exclusive=True, initial=(0, A))",
+             "T.cuda.warp_scan: expected initial to be like x but got the tensor A",
+             "T.cuda.warp_scan((n, n), lambda a, b: a, exclusive=True, initial=(0, A))"),
+        Case("T.cuda.warp_scan((n, n), lambda a, b: a, exclusive=True, initial=(0,))",
+             "T.cuda.warp_scan: expected initial to be like x but got tuple",
+             "T.cuda.warp_scan((n, n), lambda a, b: a, exclusive=True, initial=(0,))"),
     ),
 )  # fmt: skip

@@ -73,5 +73,13 @@ TOPIC = Topic(
                 x = T.alloc_local((4,))
                 x[i] = 1.0
             """, "the register index of x must be known while tracing, but it is computed on the device", "x[i] = 1.0"),
+        Case("""
+            x = T.alloc_local((4,))
+            for i in range(4):
+                pass
+            x[i] = 1.0
+            """,
+             "the register index of x must be known while tracing, but it is computed on the device (the same for "
+             "the whole grid)", "x[i] = 1.0"),
     ),
 )  # fmt: skip

@@ -119,5 +119,12 @@ TOPIC = Topic(
 
             make()
             """, "later has no value yet in the enclosing function", "later", frame=""),
+        Case("""
+            x = 0
+            for i in range(n):
+                if i > 3 and (x := i) > 5:
+                    I[0] = 1
+            I[1] = x
+            """, "x may have its old or a new value here: it is assigned on some paths only", "for i in range(n):"),
     ),
 )  # fmt: skip

@@ -80,6 +80,9 @@ TOPIC = Topic(
         Case("AttentionTile(100, 64, 4)",
              "Tile(rows=100, keys=64, warps=4, stages=2, held=0, ctas=1): expected rows that are a multiple of 16 "
              "for each warp, keys of a multiple of 16, 2 stages or more, at most 32 warps"),
+        Case("attention(q, q[..., :32], q)",
+             "k: expected torch.float16 of shape (1, a divisor of 2, tokens, 64) but got torch.float16 of shape (1, "
+             "2, 16, 32), for q of shape (1, 2, 16, 64)"),
     ),
     frame=FRAME,
     error=ArgumentError,

@@ -9,6 +9,10 @@ FRAME = """\
 def kernel(A: T.Tensor((T.dynamic("M"), "N")), x: T.int32, flags=(True, 1), *, mode=0):
     T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
 
+@warpjit
+def fixed(A: T.Tensor((16, 8), "float32")):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+
 half, f32 = T.Tensor((16, 8), "float16"), T.Tensor((16, 8), "float32")
 ...
 """
@@ -39,6 +43,8 @@ TOPIC = Topic(
         Case('wj.compile(kernel, half, 5, target="sm_10")',
              "expected a target of the form \"sm_90a\" but got 'sm_10'; known are sm_75, sm_80, sm_86, sm_87, sm_88, "
              "sm_89, sm_90|a, sm_100|a|f, sm_103|a|f, sm_110|a|f, sm_120|a|f, sm_121|a|f", error=TargetError),
+        Case('fixed.source(T.Tensor((8, 8), "float32"))', "A: expected shape (16, 8) but got (8, 8)"),
+        Case("fixed(torch.zeros(8, 8))", "A: expected shape (16, 8) but got (8, 8)"),
     ),
     frame=FRAME,
     error=ArgumentError,

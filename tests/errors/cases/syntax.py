@@ -75,5 +75,12 @@ TOPIC = Topic(
                 if n > i:
                     break
             """, "break under a runtime condition in an expanded loop: write it as a loop over range", "break"),
+        Case("""
+            for A.name in range(3):
+                pass
+            """, "expected a name as the variable of a loop over range", "for A.name in range(3):"),
+        Case("(1, 2).name = 3",
+             "name of tuple cannot be assigned: only attributes of objects that the kernel made can",
+             "(1, 2).name = 3"),
     ),
 )  # fmt: skip

@@ -5,10 +5,12 @@ from catalogue import Case, Topic
 from warpjit.errors import ArgumentError, InstructionError, LayoutError
 
 FRAME = """\
+from warpjit.cuda import templates
 from warpjit.isa import sparse
 from warpjit.isa.calculator import given, giver, holds, where
 from warpjit.isa.operands import Group
-from warpjit.isa.target import Target
+from warpjit.isa.table import collect
+from warpjit.passes.plan import LaunchPlan
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -58,6 +60,12 @@ TOPIC = Topic(
             """,
              "metadata of row 0, group 0: expected two different places, the lower one first, but got 0b0000, whose "
              "effect is undefined", error=ArgumentError),
+        Case('templates.parse("x = {y")', "a single brace at position 4 of the code 'x = {y': write it twice"),
+        Case('dataclasses.replace(mma, divisor="E")',
+             "row 'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32': its divisor 'E' is no operand"),
+        Case("collect([mma, mma])", "two rows have the text 'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32'"),
+        Case('LaunchPlan.from_json({"schema": 0})',
+             "expected a launch plan of schema 1 but got 0", error=ArgumentError),
     ),
     frame=FRAME,
     error=InstructionError,

@@ -266,6 +266,18 @@ TOPIC = Topic(
              "as_operand: operand D of mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: expected 32-bit registers, "
              "but local has 64-bit ones",
              'T.alloc_local((4,), "float64").view("float32").view(16, 8, layout=layout).as_operand(mma, "D")'),
+        Case('apply(load, words.view(1, 4, 8, 4), tile, scope="cta")',
+             "ldmatrix.sync.aligned.m8n8.x4.shared.b16: operand src: scope 'cta' needs a leading axis of 1 warps, "
+             "but tile has shape (4, 8, 4)", 'apply(load, words.view(1, 4, 8, 4), tile, scope="cta")'),
+        Case("""
+            turned = T.alloc_shared((4, 8, 8), "float16").permute(0, 2, 1)
+            pairs = TileLayout(S[(4, 8, 4, 2) : (2, 4 @ laneid, 1 @ laneid, 1)])
+            apply(load, T.alloc_local((8,), "float16").view(4, 8, 8, layout=pairs), turned)
+            """,
+             "ldmatrix.sync.aligned.m8n8.x4.shared.b16: operand src: the 16 bytes of a row must be contiguous, but "
+             "element (0, 0, 1) is 8 elements after (0, 0, 0) instead of 1; the tile is contiguous the other way: "
+             "exchange its last two axes, and use ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+             'apply(load, T.alloc_local((8,), "float16").view(4, 8, 8, layout=pairs), turned)'),
     ),
     frame=FRAME,
 )  # fmt: skip

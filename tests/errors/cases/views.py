@@ -6,12 +6,12 @@ UNKNOWN = """\
 M, N = T.dynamic("M"), T.dynamic("N")
 
 @warpjit
-def kernel(A: T.Tensor((M, N), "float32"), B: T.Tensor((8, 8), "float16"), n: T.int32):
+def kernel(A: T.Tensor((M, N), "float32"), B: T.Tensor((8, 8), "float16"), C: T.Tensor((M, 8, 8)), n: T.int32):
     T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
     x = T.alloc_shared((4, 6))
     ...
 
-kernel(torch.zeros(16, 16)[:, ::2], torch.zeros(8, 8, dtype=torch.float16).T, 5)
+kernel(torch.zeros(16, 16)[:, ::2], torch.zeros(8, 8).half().T, torch.zeros(16, 8, 8), 5)
 """
 """A has sizes and strides of which nothing is known, B is transposed."""
 
@@ -105,6 +105,9 @@ TOPIC = Topic(
         Case('x.rearrange("(a b) c -> a b c", a=n)',
              "the size of 'a' must be known while tracing, but it is computed on the device (the same for the whole "
              "grid)", 'x.rearrange("(a b) c -> a b c", a=n)'),
+        Case("C[0:2, 0:4, 0:8].view(64)",
+             "view of C: expected axes of one stride each but got (64,), whose axis 0 needs more",
+             "C[0:2, 0:4, 0:8].view(64)"),
     ),
     frame=UNKNOWN,
 )  # fmt: skip
