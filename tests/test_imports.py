@@ -24,7 +24,7 @@ ORDER: list[set[str]] = [
     {"passes"},
     {"cuda", "sim"},
     {"arguments", "build"},
-    {"execute", "guards", "stages"},
+    {"execute", "guards", "index", "stages"},
     {"fastcall"},
     {"dispatch"},
     {"bound", "methods", "parallel"},

@@ -11,6 +11,7 @@ The names are loaded when they are first asked for, so that `warpjit.layout` and
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from warpjit.config import VERSION
 from warpjit.errors import (
     ArgumentError,
     CacheError,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from warpjit.kernel import Kernel
     from warpjit.tuner import Config, Limits, Tuned, TuningReport, autotune, space
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "ArgumentError",

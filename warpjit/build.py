@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpjit import config
-from warpjit.config import Config
+from warpjit.config import VERSION, Config
 from warpjit.cuda import disassemble, elf, toolchain
 from warpjit.errors import CompileError
-from warpjit.frontend.captures import Capture
+from warpjit.frontend.captures import Capture, shown
 from warpjit.frontend.kinds import Kind
 from warpjit.ir.nodes import Kernel
 from warpjit.isa.target import Target
@@ -23,26 +24,52 @@ from warpjit.passes.expressions import Planned
 from warpjit.passes.plan import LaunchPlan
 from warpjit.passes.prune import prune
 from warpjit.store import SCHEMA, Part, Store, key_of, store_of
+from warpjit.store.generator import generator_digest
 
 if TYPE_CHECKING:
     from warpjit.cuda.codegen import Emitted
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """A traced, verified and planned kernel for one specialisation and target.
+class Launchable:
+    """What a launch needs to know of a program, whether it was traced here or found in the store's index.
 
     leaves    the kinds of the runtime arguments, in order
     captures  what the trace took from outside
     evaluate  computes the plan's expressions for a call
     """
 
-    kernel: Kernel
     plan: LaunchPlan
     target: Target
     leaves: tuple[Kind, ...]
     captures: tuple[Capture, ...]
     evaluate: Planned
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a program was made of, in words: what an entry of the store says of itself.
+
+    source      the digest of the kernel's definition
+    parameters  of each parameter what the kernel is specialised on
+    options     those of the decorator
+    """
+
+    source: str
+    parameters: Mapping[str, str]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Program(Launchable):
+    """A traced, verified and planned kernel for one specialisation and target.
+
+    repeatable  a process that finds the program in the index may do without the trace: it printed nothing
+    """
+
+    kernel: Kernel
+    origin: Origin
+    repeatable: bool
 
     @functools.cached_property
     def built(self) -> Built:
@@ -80,6 +107,11 @@ class Built:
         return toolchain.option_flags(contract=self.program.kernel.contract, lineinfo=self._config.lineinfo)
 
     @property
+    def compiler(self) -> str:
+        """Which compiler builds the text: `toolchain.compiler_identity`. CompileError: there is none."""
+        return toolchain.compiler_identity(self._config, self._store)
+
+    @property
     def key(self) -> str:
         """Everything that the compiler sees: text, flags with the architecture, the compiler itself, the schema."""
         flags = toolchain.compile_flags(self.program.target, self.options)
@@ -87,7 +119,7 @@ class Built:
             "text": self.emitted.text,
             "flags": "\0".join(flags),
             "target": self.program.target.name,
-            "compiler": toolchain.compiler_identity(self._config, self._store),
+            "compiler": self.compiler,
             "schema": SCHEMA,
         }
         return key_of(parts)
@@ -103,17 +135,23 @@ class Built:
 
     def _compile(self) -> tuple[dict[str, Any], bytes]:
         """(what it was made from, the cubin)."""
-        target = self.program.target
+        target, origin = self.program.target, self.program.origin
         compiled = toolchain.compile_cubin(
             self.emitted.text, target, options=self.options, config=self._config, locate=self.emitted.place
         )
         found = elf.resources(compiled.cubin)[self.emitted.entry]
         header = {
             "kernel": self.program.kernel.name,
+            "source": origin.source,
+            "parameters": dict(origin.parameters),
+            "options": dict(origin.options),
+            "captures": dict(shown(self.program.captures)),
             "target": target.name,
             "flags": list(self.options),
-            "compiler": toolchain.compiler_identity(self._config, self._store),
+            "compiler": self.compiler,
             "text": key_of({"text": self.emitted.text}),
+            "generator": generator_digest(self._store),
+            "warpjit": VERSION,
             "resources": {"registers": found.registers, "stack_bytes": found.stack_bytes},
         }
         return header, compiled.cubin

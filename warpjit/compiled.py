@@ -105,7 +105,8 @@ class Compiled:
             raise LaunchError(f"{self!r} does not run on device {device}, which {found}")
         with self._lock:
             if device not in self._loaded:
-                self._loaded[device] = self.kernel.load(self._built, device)
+                built = self._built
+                self._loaded[device] = self.kernel.load(built.program, built.emitted.entry, built.cubin, device)
             return self._loaded[device]
 
 
@@ -128,6 +129,7 @@ def compile(kernel: Any, *args: Any, target: Any = None, **constants: Any) -> Co
     built = kernel.built(specialization, resolve_target(target))
     try:
         built.cubin  # noqa: B018  what cannot be compiled says so now
+        kernel.keep(built, specialization)
     except NoCompilerError:
         if target not in (None, "cuda") or present() is not None:
             raise

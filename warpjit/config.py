@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+VERSION = "0.1.0"
+"""Of the package; entries of the store say it."""
+
 
 @dataclass(frozen=True)
 class Config:
@@ -16,6 +19,7 @@ class Config:
     cache_dir   WARPJIT_CACHE_DIR   where cubins are kept; None: the user's cache directory
     target      WARPJIT_TARGET      architecture that CPU calls are verified for, and built for without a GPU: "sm_90a"
     cpu         WARPJIT_CPU         "simulate" (default) or "error": refuse CPU tensors
+    retrace     WARPJIT_RETRACE     True ("1"): trace kernels that the index knows too, and report where it is wrong
     lineinfo    WARPJIT_LINEINFO    True ("1"): build with #line and -lineinfo, for profilers
     debug       WARPJIT_DEBUG       True ("1"): kernels decorated from now on check `assert` and `print`
     cuda_home   CUDA_HOME           the toolkit's root; None: ask `nvcc --dryrun`
@@ -25,6 +29,7 @@ class Config:
     cache_dir: str | None = None
     target: str | None = None
     cpu: str = "simulate"
+    retrace: bool = False
     lineinfo: bool = False
     debug: bool = False
     cuda_home: str | None = None
@@ -38,6 +43,7 @@ def read() -> Config:
         cache_dir=env.get("WARPJIT_CACHE_DIR") or None,
         target=env.get("WARPJIT_TARGET") or None,
         cpu=env.get("WARPJIT_CPU") or "simulate",
+        retrace=env.get("WARPJIT_RETRACE", "") not in ("", "0"),
         lineinfo=env.get("WARPJIT_LINEINFO", "") not in ("", "0"),
         debug=env.get("WARPJIT_DEBUG", "") not in ("", "0"),
         cuda_home=env.get("CUDA_HOME") or None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warpjit import arguments, config
-from warpjit.build import Built, Program
+from warpjit.build import Launchable, Program
 from warpjit.cuda.driver import Function
 from warpjit.cuda.launch import PreparedLaunch
 from warpjit.errors import ArgumentError, LaunchError
@@ -40,16 +40,16 @@ class Loaded:
     templates   what `fastcall` has written for it
     """
 
-    program: Program
+    program: Launchable
     prepared: PreparedLaunch
     device: int
     templates: dict[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, built: Built, function: Function, device: int) -> Loaded:
-        plan = built.program.plan
+    def of(cls, program: Launchable, function: Function, device: int) -> Loaded:
+        plan = program.plan
         formats = ["P" if each.pointer else arguments.FORMATS[each.dtype.name] for each in plan.parameters]
-        return cls(built.program, function.prepare(formats, plan.block, shared=plan.shared_bytes), device)
+        return cls(program, function.prepare(formats, plan.block, shared=plan.shared_bytes), device)
 
     def launch(self, runtime: Sequence[Any]) -> None:
         """Launch with these runtime arguments on torch's current stream of the device."""
@@ -57,7 +57,7 @@ class Loaded:
         parameters = program.plan.parameters
         given = arguments.planned(runtime, program.leaves)
         values = program.evaluate(given.values, given.sizes, given.strides)
-        grid = checked_grid(program.kernel.name, values[:3])
+        grid = checked_grid(program.plan.name, values[:3])
         encoded = [
             value if parameter.pointer else arguments.encoded(value, parameter.dtype)
             for parameter, value in zip(parameters, values[3:], strict=True)

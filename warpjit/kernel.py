@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from warpjit import arguments, config
+from warpjit import arguments, config, index
 from warpjit.bound import Bound
-from warpjit.build import Built, Program, Resources
+from warpjit.build import Built, Launchable, Program, Resources
+from warpjit.config import Config
 from warpjit.cuda.driver import Function, load, present_target
 from warpjit.dispatch import Dispatch, calls
 from warpjit.errors import ArgumentError, LaunchError, TargetError
@@ -182,23 +183,49 @@ class Kernel:
         target = present_target(device)
         if target is None:
             raise LaunchError(f"{self!r}: there is no supported CUDA device {device}")
-        built = self.built(specialization, target)
         with self._lock:
             known = self._loaded.get((specialization, device), ())
             ready = still_true(known)
             if ready is None:
-                ready = self.load(built, device)
+                ready = self._stored(specialization, target, device) or self._new(specialization, target, device)
                 self._loaded[specialization, device] = (ready, *known)[:VARIANTS]
             return ready
 
-    def load(self, built: Built, device: int) -> Loaded:
-        """A built program on a device. Equal cubins are loaded once, and never unloaded: a graph may hold them."""
-        cubin, entry = built.cubin, built.emitted.entry
+    def _stored(self, specialization: Specialization, target: Target, device: int) -> Loaded | None:
+        """The program that an earlier process made: nothing is traced and nothing is compiled."""
+        chosen = config.read()
+        asked = None if chosen.retrace else self._question(specialization, target, chosen)
+        found = None if asked is None else index.find(asked)
+        return None if found is None else self.load(found.launchable, found.entry, found.cubin, device)
+
+    def _new(self, specialization: Specialization, target: Target, device: int) -> Loaded:
+        built = self.built(specialization, target)
+        ready = self.load(built.program, built.emitted.entry, built.cubin, device)
+        self.keep(built, specialization)
+        return ready
+
+    def keep(self, built: Built, specialization: Specialization) -> None:
+        """Tell the index of a program that was traced and compiled, so that other processes need not."""
+        chosen = config.read()
+        asked = self._question(specialization, built.program.target, chosen)
+        if asked is None:
+            return
+        if chosen.retrace:
+            index.check(asked, built)
+        index.record(asked, built)
+
+    def _question(self, specialization: Specialization, target: Target, chosen: Config) -> index.Question | None:
+        options = vars(self.options)
+        text, signature = self.function_source, self.signature
+        return index.question(text, self.function, signature, options, specialization, target, chosen)
+
+    def load(self, program: Launchable, entry: str, cubin: bytes, device: int) -> Loaded:
+        """A program on a device. Equal cubins are loaded once, and never unloaded: a graph may hold them."""
         with self._lock:
             function = self._functions.get((cubin, entry, device))
             if function is None:
                 function = self._functions[cubin, entry, device] = load(cubin, device).function(entry)
-        return Loaded.of(built, function, device)
+        return Loaded.of(program, function, device)
 
     # ---- stages ------------------------------------------------------------------------------------
 

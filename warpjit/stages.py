@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from warpjit.build import Program
+from warpjit.build import Origin, Program
 from warpjit.frontend.kinds import Specialization
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.trace import trace
@@ -32,8 +32,16 @@ def program_of(
     verify(traced.kernel, target)
     kernel = _limited(prune(traced.kernel), settings.max_registers)
     launch = plan(kernel, target.max_shared)
-    leaves = tuple(specialization.leaves())
-    return Program(kernel, launch, target, leaves, traced.captures, launch.compile())
+    return Program(
+        plan=launch,
+        target=target,
+        leaves=tuple(specialization.leaves()),
+        captures=traced.captures,
+        evaluate=launch.compile(),
+        kernel=kernel,
+        origin=_origin(source, specialization, settings),
+        repeatable=traced.silent,
+    )
 
 
 def _limited(kernel: Kernel, max_registers: int | None) -> Kernel:
@@ -41,3 +49,8 @@ def _limited(kernel: Kernel, max_registers: int | None) -> Kernel:
     if max_registers is None:
         return kernel
     return replace(kernel, launch=replace(kernel.launch, max_registers=max_registers, min_blocks_per_sm=None))
+
+
+def _origin(source: FunctionSource, specialization: Specialization, settings: Settings) -> Origin:
+    options = {name: value for name, value in vars(settings).items() if name != "target"}
+    return Origin(source.fingerprint, {name: str(kind) for name, kind in specialization.kinds}, options)

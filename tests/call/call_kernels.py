@@ -56,10 +56,17 @@ def transfer(X, Out):
 class CudaTensor:
     """What the call reads of a CUDA tensor."""
 
-    def __init__(self, *shape: int, dtype: torch.dtype = torch.float32, pointer: int = 0x7F0000000000, index: int = 0):
+    def __init__(
+        self,
+        *shape: int,
+        dtype: torch.dtype = torch.float32,
+        pointer: int = 0x7F0000000000,
+        index: int = 0,
+        strides: tuple[int, ...] | None = None,
+    ):
         self.shape, self.dtype, self._pointer = torch.Size(shape), dtype, pointer
         self.device = torch.device("cuda", index)
-        self._strides = torch.empty(shape, device="meta").stride()
+        self._strides = strides or torch.empty(shape, device="meta").stride()
 
     def stride(self) -> tuple[int, ...]:
         return self._strides

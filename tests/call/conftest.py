@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from driver_stand_in import PRIMARY, Fake
+from processes import processes  # noqa: F401  a fixture
 
 from warpjit import Kernel, arguments, build, kernel
 from warpjit.arguments import Place

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,7 +110,10 @@ def test_a_bad_call_touches_no_driver(gpu: Fake) -> None:
     assert gpu.log == []
 
 
-def test_two_threads_in_the_same_first_call_compile_once(gpu: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_in_the_same_first_call_compile_once(
+    gpu: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path / "cache"))
     gpu.parameters(8, 8, 4, 4)
     scaled = fresh()
     built: list[str] = []

@@ -14,6 +14,7 @@ from warp_matmul import warp_matmul
 import warpjit as package
 from warpjit import CompileError, T, config, store, warpjit
 from warpjit.cuda import codegen, disassemble, toolchain
+from warpjit.store.generator import generator_digest
 
 pytestmark = pytest.mark.nvcc
 
@@ -106,7 +107,21 @@ def test_an_entry_says_what_it_is(counts: Counts, tmp_path: Path) -> None:
     assert header.pop("resources") == {"registers": kernel().resources(target="sm_80").registers, "stack_bytes": 0}
     assert header.pop("text") == store.key_of({"text": kernel().source(target="sm_80")})
     assert header.pop("compiler") == toolchain.compiler_identity(config.read())
-    assert header == {"kernel": "stepped", "target": "sm_80", "flags": []}
+    assert header.pop("source") == kernel().function_source.fingerprint
+    assert header.pop("generator") == generator_digest(store.Store(None))
+    assert header == {
+        "kernel": "stepped",
+        "parameters": {
+            "Out": "a tensor of float32, shape (32,), strides (one), aligned to 16 bytes",
+            "x": "a number of type float32",
+            "y": "a number of type float32",
+        },
+        "options": {"contract": True, "strict": False, "unverified": False, "debug": False, "max_registers": None},
+        "captures": {"T": "module warpjit.frontend.language", "step": "1"},
+        "target": "sm_80",
+        "flags": [],
+        "warpjit": package.__version__,
+    }
 
 
 def test_line_marks_are_built_under_another_key(counts: Counts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 from warpjit.errors import TraceError
 
 MISSING = object()
+LONGEST = 80
+"""Characters of a value that are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,21 @@ def settled(value: Any, held: Container[int]) -> bool:
     return all(settled(getattr(value, each.name), held) for each in inside)
 
 
+def shown(captures: Iterable[Capture]) -> Iterator[tuple[str, str]]:
+    """(name, value) of each capture as a person reads them, short."""
+    for capture in captures:
+        inside = getattr(capture.holder, "__qualname__", None)
+        name = capture.name if inside is None else f"{inside}.{capture.name}"
+        value = capture.value
+        if isinstance(value, types.FunctionType | type):
+            yield name, value.__qualname__
+        elif isinstance(value, types.ModuleType):
+            yield name, f"module {value.__name__}"
+        elif value is not MISSING and not isinstance(value, types.CodeType):
+            text = repr(value)
+            yield name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
 # ---- functions ------------------------------------------------------------------------------------------------
 
 PARTS = ("__code__", "__defaults__", "__kwdefaults__")
@@ -126,21 +143,23 @@ def note_reads(captures: Captures, function: Callable[..., Any]) -> None:
     waiting, seen = [function], set[int]()
     while waiting:
         current = waiting.pop()
-        if not isinstance(current, types.FunctionType) or id(current) in seen or _trusted(current):
+        if not isinstance(current, types.FunctionType) or id(current) in seen or trusted(current):
             continue
         seen.add(id(current))
         note_function(captures, current)
-        for capture in _reads(current):
+        for capture in reads(current):
             captures.setdefault((id(capture.holder), capture.name), capture)
             waiting.append(capture.value)
 
 
-def _trusted(function: types.FunctionType) -> bool:
+def trusted(function: types.FunctionType | type) -> bool:
+    """Whether a function or class is of the standard library, of torch, numpy or warpjit: nobody changes it."""
     package = (function.__module__ or "").partition(".")[0]
     return package in sys.stdlib_module_names - {"__main__"} or package in ("torch", "numpy", "ml_dtypes", "warpjit")
 
 
-def _reads(function: types.FunctionType) -> Iterator[Capture]:
+def reads(function: types.FunctionType) -> Iterator[Capture]:
+    """What a function's names reach outside of it: closure cells, globals, and attributes of modules among them."""
     names = set(_names(function.__code__))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield Capture(name, cell, of_cell(cell, name), of_cell)
@@ -148,8 +167,17 @@ def _reads(function: types.FunctionType) -> Iterator[Capture]:
         value = function.__globals__[name]
         yield Capture(name, function.__globals__, value, of_globals)
         if isinstance(value, types.ModuleType):
-            for attribute in sorted(names & vars(value).keys()):
-                yield Capture(attribute, value, vars(value)[attribute], of_object)
+            yield from _attributes(value, names, {id(value)})
+
+
+def _attributes(module: types.ModuleType, names: set[str], seen: set[int]) -> Iterator[Capture]:
+    """The attributes of a module that have one of these names, and of the modules among them."""
+    for name in sorted(names & vars(module).keys()):
+        value = vars(module)[name]
+        yield Capture(name, module, value, of_object)
+        if isinstance(value, types.ModuleType) and id(value) not in seen and can_change(value):
+            seen.add(id(value))
+            yield from _attributes(value, names, seen)
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -87,11 +87,13 @@ class FunctionSource:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of what the definition says: no line, path, comment, spacing or decorator is in it."""
+        """A hash of what the definition says: no line, path, comment, spacing, docstring or decorator is in it."""
         node = self.node
         if isinstance(node, ast.FunctionDef):
             node = copy.copy(node)
             node.decorator_list = []
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:]
         return hashlib.sha256(ast.dump(node).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -43,10 +43,11 @@ TOO_DEEP = "too deep to be traced: helpers are inlined, so their recursion must 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A kernel, and what it took from outside its source and arguments."""
+    """A kernel, and what it took from outside its source and arguments. `silent`: the trace printed nothing."""
 
     kernel: Kernel
     captures: tuple[Capture, ...]
+    silent: bool
 
 
 def trace(
@@ -87,7 +88,7 @@ def trace(
         strict=settings.strict,
         unverified=settings.unverified,
     )
-    return Traced(kernel, tuple(captures.values()))
+    return Traced(kernel, tuple(captures.values()), silent=not tracer.printed)
 
 
 def locals_of(body: tuple[Node, ...]) -> Iterator[Local]:
