@@ -103,8 +103,8 @@ def gemm(case: Case) -> Kernel:
     batches = (T.dynamic("batch"),) if case.batched else ()
     M, N, K = (T.dynamic(name, multiple_of=size) for name, size in zip("mnk", case.multiples, strict=True))
 
-    # Slices that go through registers may spill in large tiles: slow, as they are anyway, but right.
-    @warpjit(strict=min(a_width, b_width) == 16)
+    # Not strict: a product that some compiler spills a register of is slower, not wrong. Tests hold the large tiles to it.
+    @warpjit
     def gemm(
         A: T.Tensor((*batches, *((K, M) if a_turned else (M, K)))),
         B: T.Tensor((*batches, *((K, N) if b_turned else (N, K)))),
