@@ -22,12 +22,12 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from bench import attention, gemm, isa, launch, norms, quant, start, trace
+from bench import attention, gemm, isa, launch, norms, quant, start, trace, tune
 from bench.harness import RESULTS, ROOT, Bench, Settings, error_text, start_record
 from bench.products import DTYPES, Case, Size
 from bench.report import load, plot, show
 
-FIGURES = (attention, gemm, isa, launch, norms, quant, start, trace)
+FIGURES = (attention, gemm, isa, launch, norms, quant, start, trace, tune)
 BENCHES: dict[str, Bench] = {each.BENCH.name: each.BENCH for each in FIGURES}
 LEFT_OUT = 1
 """Exit status when a figure failed."""

@@ -220,7 +220,7 @@ def test_the_choice_follows_the_target_of_the_simulator(monkeypatch: pytest.Monk
         return lambda *args, epilogue: None
 
     monkeypatch.setattr(products, "gemm", noted)
-    monkeypatch.setattr(products, "_plan", functools.lru_cache(products._plan.__wrapped__))
+    monkeypatch.setattr(products, "plan_of", functools.lru_cache(products.plan_of.__wrapped__))
     for target in ("sm_90a", "sm_89"):
         monkeypatch.setenv("WARPJIT_TARGET", target)
         matmul(a, a)

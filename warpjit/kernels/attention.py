@@ -13,9 +13,10 @@ from typing import Any
 from warpjit.arguments import outside_of_graphs
 from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
-from warpjit.kernel import Kernel
+from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.flash import Case, Tile, flash
-from warpjit.kernels.matmul import ELEMENTS, Facts
+from warpjit.kernels.matmul import ELEMENTS, TUNE, Facts, limits
+from warpjit.kernels.tiles import TunedTiles
 
 LOG2_E = math.log2(math.e)
 WIDEST = 16
@@ -33,7 +34,7 @@ def attention(
     return_lse: bool = False,
     *,
     out: Any = None,
-    tile: Tile | None = None,
+    tile: Tile | str | None = None,
 ) -> Any:
     """softmax(scale · q @ k.T) @ v for each batch and head, without the scores in memory; on CPU tensors simulated.
 
@@ -44,7 +45,8 @@ def attention(
     scale       of the scores, a positive number; None: 1 / sqrt(dim)
     return_lse  also give the natural logarithms of the sums of exp(score), float32 (batch, heads, m)
     out         (batch, heads, m, dim) of q's type; None: a new tensor. It must not overlap q, k or v
-    tile        the tiles to use; None: a choice by the head dimension
+    tile        the tiles to use; None: a choice by the head dimension; "tune": the fastest of `candidates` on the first
+                call of these shapes, remembered (on CPU tensors: as None)
 
     Any m, n from 0, and any strides of batches, heads and tokens: (batch, tokens, heads, dim) that is permuted is read
     where it is. Inputs whose rows are not contiguous, or do not begin at multiples of 16 bytes, are copied. A row that
@@ -67,18 +69,50 @@ def attention(
     facts = tuple(Facts.of(name, each) for name, each in (("q", q), ("k", k), ("v", v)))
     if out is None:
         out = torch.empty(_shape(*facts), dtype=q.dtype, device=q.device)
-    plan = _plan(*facts, Facts.of("out", out), causal, tile)
+    facts = (*facts, Facts.of("out", out))
+    plan = _plan(*facts, causal, None if tile == TUNE else tile)
     factor = _scale(scale, facts[0].shape[-1]) * LOG2_E
     inputs = [_copied(each) if copied else each for each, copied in zip((q, k, v), plan.copied, strict=True)]
     lse = torch.empty(out.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
-    plan.kernel(*inputs, out, lse, factor)
+    args = (*inputs, out, lse, factor)
+    if tile == TUNE:
+        plan = _plan(*facts, causal, _tuned(facts, causal, plan, args))
+    plan.kernel(*args)
     return (out, lse) if return_lse else out
+
+
+TILES = TunedTiles("warpjit.kernels.attention.attention", Tile)
+
+
+def _tuned(facts: tuple[Facts, ...], causal: bool, plan: Plan, args: tuple[Any, ...]) -> Tile:
+    """The fastest tile for a call of these facts."""
+    shared = limits(args[0].device if args[0].is_cuda else cpu_target())[1]
+    return TILES.tile(
+        (facts, args[0].device, causal, args[4] is None),
+        lambda: candidates(plan.tile, facts[0].shape[3], shared),
+        lambda tile: _plan(*facts, causal, tile).kernel,
+        lambda: (args, {}),
+    )
+
+
+def candidates(first: Tile, dim: int, shared: int) -> list[Tile]:
+    """The tiles that "tune" tries, `first` before the others."""
+    every = (
+        Tile(rows, keys, warps, stages, held, ctas)
+        for rows, warps in ((128, 4), (128, 8), (64, 4))
+        for keys in (32, 64, 128)
+        for stages in (2, 3)
+        for held in sorted({0, 1, dim // 16})
+        for ctas in (1, 2)
+    )
+    return [first, *(tile for tile in every if tile != first and tile.ctas * tile.shared_bytes(dim) <= shared)]
 
 
 @dataclass(frozen=True)
 class Plan:
     """The kernel of a call, and which of q, k and v must be copied for it."""
 
+    tile: Tile
     kernel: Kernel
     copied: tuple[bool, bool, bool]
 
@@ -129,7 +163,7 @@ def _plan(q: Facts, k: Facts, v: Facts, out: Facts, causal: bool, tile: Tile | N
     if not isinstance(causal, bool):
         raise ArgumentError(f"causal: expected a bool but got {brief(causal)}")
     if not isinstance(tile, Tile | None):
-        raise ArgumentError(f"tile: expected a Tile or None but got {brief(tile)}")
+        raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {brief(tile)}')
     if out.dtype != q.dtype or tuple(out.shape) != shape or out.strides[-1] != 1 or out.overlaps:
         raise ArgumentError(
             f"out: expected {q.dtype} of shape {shape}, with contiguous rows and a place in memory for each element, "
@@ -139,7 +173,7 @@ def _plan(q: Facts, k: Facts, v: Facts, out: Facts, causal: bool, tile: Tile | N
     chosen = tile or default_tile(dim)
     case = Case(chosen, dim, causal, keys % chosen.keys == 0, WIDEST if out.width == WIDEST else out.size)
     first, second, third = (each.strides[-1] != 1 or each.width != WIDEST for each in (q, k, v))
-    return Plan(flash(case), (first, second, third))
+    return Plan(chosen, flash(case), (first, second, third))
 
 
 def default_tile(dim: int) -> Tile:

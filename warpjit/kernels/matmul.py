@@ -18,6 +18,7 @@ from warpjit.frontend.specialize import brief
 from warpjit.isa.target import Target
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.gemm import Case, Tile, gemm
+from warpjit.kernels.tiles import TunedTiles
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ CHOICES = (
     Choice(Tile(64, 64, 64, 32, 32, 4), 0.56, 0.66),
     Choice(Tile(16, 128, 64, 16, 32, 4), 0.27, 0.34),
 )
+TRIED_SIZES = ((128, 256), (256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (32, 128), (16, 128))
+TRIED_WARPS = ((64, 64), (64, 32), (32, 64), (32, 32), (16, 32))
+TUNE = "tune"
 MULTIPROCESSORS = 132
 """Of the device that tiles are chosen for where there is none."""
 WIDEST = (16, 16)
@@ -52,7 +56,7 @@ def matmul(
     *,
     epilogue: Callable[..., Any] | None = None,
     operands: tuple[Any, ...] = (),
-    tile: Tile | None = None,
+    tile: Tile | str | None = None,
 ) -> Any:
     """a @ b, summed in float32 and rounded once; on CPU tensors simulated.
 
@@ -64,7 +68,8 @@ def matmul(
               of the float32 sum. It may be called for existing elements only
     operands  a tuple of its further arguments: numbers and tensors. Of a batched product, one of 3 axes holds a matrix
               for each batch, which is what the epilogue gets. The kernel is compiled for their shapes
-    tile      the tiles to use; None: a choice by the shape
+    tile      the tiles to use; None: a choice by the shape; "tune": the fastest of `candidates` on the first call of
+              these shapes, which takes a minute at most, and is remembered (on CPU tensors: as None)
 
     Any sizes; sizes and rows that are multiples of 16 bytes are fastest. No gradient is recorded.
     Raises ArgumentError: other types or shapes, tensors on several devices, operands without an epilogue.
@@ -80,9 +85,30 @@ def matmul(
         out = torch.empty(_shape(left, right), dtype=a.dtype, device=a.device)
     leads = tuple([each.shape[0] if getattr(each, "ndim", 0) == 3 else None for each in operands])
     place = a.device if a.is_cuda else cpu_target()
-    plan = _plan(left, right, Facts.of("out", out), leads, tile, place)
+    facts = (left, right, Facts.of("out", out), leads)
+    if tile == TUNE:
+        tile = _tuned(facts, place, a, b, out, operands, epilogue)
+    plan = plan_of(*facts, tile, place)
     plan.kernel(plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, operands, epilogue=epilogue)
     return out
+
+
+TILES = TunedTiles("warpjit.kernels.matmul.matmul", Tile)
+
+
+def _tuned(facts: Any, place: Any, a: Any, b: Any, out: Any, operands: Any, epilogue: Any) -> Tile:
+    """The fastest tile for a call of these facts."""
+    plan = plan_of(*facts, None, place)
+    return TILES.tile(
+        (facts, place, epilogue, tuple(map(_of_operand, operands))),
+        lambda: candidates(plan.tile, plan.wide, limits(place)[1]),
+        lambda tile: plan_of(*facts, tile, place).kernel,
+        lambda: ((plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, operands), {"epilogue": epilogue}),
+    )
+
+
+def _of_operand(operand: Any) -> Any:
+    return Facts.of("operands", operand) if hasattr(operand, "data_ptr") else type(operand)
 
 
 class Facts(NamedTuple):
@@ -170,8 +196,13 @@ class Stored:
 
 @dataclass(frozen=True)
 class Plan:
-    """The kernel of a product, how it takes a and b, and the result's shape."""
+    """The kernel of a product, how it takes a and b, and the result's shape.
 
+    wide  whether slices of a and b come by the widest copies
+    """
+
+    tile: Tile
+    wide: bool
     kernel: Kernel
     shape: tuple[int, ...]
     left: Stored
@@ -197,10 +228,10 @@ def _shape(a: Facts, b: Facts) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: Tile | None, place: Any) -> Plan:
+def plan_of(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: Tile | None, place: Any) -> Plan:
     """`leads`: of the operands of the epilogue with 3 axes, the first. `place`: a CUDA device, or the CPU's target."""
     if not isinstance(tile, Tile | None):
-        raise ArgumentError(f"tile: expected a Tile or None but got {tile!r}")
+        raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {tile!r}')
     shape = _shape(a, b)
     (*batch, m, n), k = shape, a.shape[-1]
     if str(out.dtype) not in RESULTS or tuple(out.shape) != shape or (n > 1 and out.strides[-1] != 1):
@@ -220,14 +251,15 @@ def _plan(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: T
     left = Stored.best(a.expanded(tuple(batch)))
     right = Stored.best(b.transposed.expanded(tuple(batch)))
     widths = left.facts.width, right.facts.width, out.width
-    chosen = tile or default_tile(m, n, math.prod(batch), widths[:2] == WIDEST, *limits(place))
+    wide = widths[:2] == WIDEST
+    chosen = tile or default_tile(m, n, math.prod(batch), wide, *limits(place))
     rows = (left.turned, True, not (left.turned and right.turned))
     turned = (left.turned, right.turned)
     each_batch = tuple(bool(batch) and lead is not None for lead in leads)
     case = Case(
         chosen, multiples((m, n, k), (chosen.m, chosen.n, chosen.k), rows), turned, widths, bool(batch), each_batch
     )
-    return Plan(gemm(case), shape, left, right)
+    return Plan(chosen, wide, gemm(case), shape, left, right)
 
 
 def multiples(
@@ -267,6 +299,25 @@ def default_tile(m: int, n: int, batch: int, aligned: bool, multiprocessors: int
         most = -(-ctas // multiprocessors)
         return most * tile.m * tile.n / (choice.alone if most == 1 else choice.together)
 
-    fits = [each for each in CHOICES if each.tile.shared_bytes <= shared]
-    small = [each for each in fits if each.tile.warp_m * each.tile.warp_n <= 32 * 32]
-    return min(fits if aligned else small, key=time).tile
+    fits = [each for each in CHOICES if each.tile.shared_bytes <= shared and (aligned or is_small(each.tile))]
+    return min(fits, key=time).tile
+
+
+def is_small(tile: Tile) -> bool:
+    """Whether a warp's part leaves registers for slices on their way."""
+    return tile.warp_m * tile.warp_n <= 32 * 32
+
+
+def candidates(first: Tile, aligned: bool, shared: int) -> list[Tile]:
+    """The tiles that "tune" tries, `first` before the others."""
+    every = (
+        Tile(m, n, 64, warp_m, warp_n, stages)
+        for m, n in TRIED_SIZES
+        for warp_m, warp_n in TRIED_WARPS
+        for stages in (3, 4)
+        if m % warp_m == n % warp_n == 0 and 4 <= m // warp_m * (n // warp_n) <= 16
+    )
+    return [
+        first,
+        *(tile for tile in every if tile != first and tile.shared_bytes <= shared and (aligned or is_small(tile))),
+    ]

@@ -7,7 +7,7 @@ candidates, `tuned` for a kernel's constants. Left out: what a kernel is (`kerne
 
 from warpjit.tuner.candidates import Candidate
 from warpjit.tuner.config import Config, space
-from warpjit.tuner.key import KeyRule, key_of_call
+from warpjit.tuner.key import KeyRule, key_of_call, source_digest
 from warpjit.tuner.race import Rules
 from warpjit.tuner.record import Entry, State
 from warpjit.tuner.report import TuningReport
@@ -35,5 +35,6 @@ __all__ = [
     "TuningReport",
     "autotune",
     "key_of_call",
+    "source_digest",
     "space",
 ]
