@@ -100,6 +100,16 @@ def test_configurations_by_a_function_of_the_arguments() -> None:
     kernel = tuned(doubled, timer, configs=lambda given: blocks(32, 64) if given.X.shape[0] < 64 else blocks(128))
     assert kernel.best(ones(10), torch.empty(10)) == Config(BLOCK=64)
     assert kernel.best(ones(), torch.empty(100)) == Config(BLOCK=128)
+    assert timer.timed == ["BLOCK=32", "BLOCK=64"] or timer.timed == ["BLOCK=64", "BLOCK=32"]
+
+
+def test_one_configuration_is_taken_without_timing() -> None:
+    timer = MadeUp({})
+    kernel = tuned(doubled, timer, configs=blocks(64))
+    out = torch.empty(100)
+    kernel(ones(), out)
+    assert (out == 2).all()
+    assert timer.log == []
 
 
 def test_what_is_pruned_is_not_timed() -> None:

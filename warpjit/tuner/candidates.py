@@ -13,7 +13,7 @@ from typing import Any
 from warpjit.build import Built
 from warpjit.cuda.driver import FATAL, OUT_OF_RESOURCES, DriverError
 from warpjit.cuda.toolchain import NoCompilerError
-from warpjit.errors import ArgumentError, CompileError, LaunchError, TargetError, WarpjitError
+from warpjit.errors import ArgumentError, CompileError, LaunchError, SimulationError, TargetError, WarpjitError
 from warpjit.frontend.kinds import ConstantKind, Kind, Specialization, TupleKind
 from warpjit.frontend.specialize import specialize
 from warpjit.isa.target import Target
@@ -169,7 +169,7 @@ def state_of(error: Exception) -> State:
         return State.TOO_MANY_REGISTERS
     if isinstance(error, ArgumentError):
         return State.REFUSED
-    if isinstance(error, LaunchError) or not isinstance(error, WarpjitError):
+    if isinstance(error, LaunchError | SimulationError) or not isinstance(error, WarpjitError):
         # torch reports at the next wait what a kernel did, and then the context is gone.
         return State.CONTEXT_LOST if "CUDA error" in str(error) else State.LAUNCH_ERROR
     return State.COMPILE_ERROR

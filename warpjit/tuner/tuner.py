@@ -117,6 +117,8 @@ class _Choosing:
     def choice(self, again: bool) -> Choice:
         if not self.configs:
             raise TuningError(f"{self.name}: expected a configuration that is not left out but got none")
+        if len(self.configs) == 1 and not again:
+            return self._only()
         if self.problem.place.kind != "cuda" and self.settings.timer is None:
             return self._first_valid()
         record = Record.from_json(self.name, self.key, self.tuner.store().get_tuning(self.key.digest))
@@ -197,6 +199,14 @@ class _Choosing:
     def _none(self, entries: Sequence[Entry]) -> TuningError:
         lines = "\n".join(f"  {each.config}: {each.state.value}: {each.reason}" for each in entries)
         return TuningError(f"{self.name}: expected a configuration that runs but none of {len(entries)} does\n{lines}")
+
+    # ---- without timing ----------------------------------------------------------------------------
+
+    def _only(self) -> Choice:
+        """Where there is nothing to choose, nothing is timed, and an error is the call's own."""
+        (only,) = self.configs
+        found = prepared(self.problem.candidate(only), target_of(self.problem.place))
+        return Choice(self.key, only, (found.failed(State.UNTIMED, "there is no other"), *self.pruned), found.code)
 
     # ---- without a device --------------------------------------------------------------------------
 
