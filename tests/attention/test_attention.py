@@ -215,7 +215,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"scale": 0.0}, "scale: expected a positive number or None but got 0.0"),
     ({"scale": math.nan}, "scale: expected a positive number"),
     ({"scale": "1"}, "scale: expected a positive number"),
-    ({"tile": 3}, "tile: expected a Tile or None but got 3"),
+    ({"tile": 3}, 'tile: expected a Tile, "tune" or None but got 3'),
     ({"out": of(2, 4, 8, 65)[..., 1:].mT.contiguous().mT}, "out: expected .* contiguous rows"),
     ({"out": of(2, 4, 9, 64)}, r"out: expected torch.float16 of shape \(2, 4, 8, 64\)"),
     ({"out": of(1, 4, 8, 64).expand(2, 4, 8, 64)}, "out: expected .* a place in memory for each element"),

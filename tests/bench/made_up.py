@@ -74,7 +74,25 @@ def trace_record() -> dict[str, Any]:
     return record("trace", {"times": times, "errors": {"gemm: emit": "ImportError: none"}})
 
 
-RECORDS = {"gemm": gemm_record, "launch": launch_record, "start": start_record, "trace": trace_record}
+def tune_record() -> dict[str, Any]:
+    call = {"seconds": 12.34, "right": True, "us": 250.0, "chosen": "Tile(m=128)"}
+    shuffles = {
+        "ratios": [1.0, 1.0125],
+        "seconds": [0.5, 0.7],
+        "winners": ["a", "b"],
+        "times, us": {"a": 8.0, "b": 9.0},
+    }
+    figures = {"size": 4096, "configs": 32, "processes": {"warpjit, first": call}, "errors": {"Triton, first": "none"}}
+    return record("tune", {**figures, "shuffles": shuffles})
+
+
+RECORDS = {
+    "gemm": gemm_record,
+    "launch": launch_record,
+    "start": start_record,
+    "trace": trace_record,
+    "tune": tune_record,
+}
 
 
 class Script:

@@ -35,6 +35,12 @@ SHOWN = {
         "PyCUDA ImportError: none",
     ],
     "start": ["warpjit, cold 120 (110 to 130) 120 (110 to 130)", "Triton none"],
+    "tune": [
+        "tuning 32 configurations of a product, 4096³ bfloat16",
+        "warpjit, first 12.3 250 True Tile(m=128)",
+        "Triton, first none",
+        "2 1.0125 0.7 2",
+    ],
     "trace": ["example: trace 4.5 4 to 6 4: not kept", "example: emit 4.5 4 to 6", "gemm: emit ImportError: none"],
 }
 

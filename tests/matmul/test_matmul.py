@@ -264,7 +264,7 @@ def test_refusals() -> None:
         "(2, 4), strides (4, 1) of torch.float16"
     )
     assert refusal(a.to_sparse(), b).startswith("a: expected a dense tensor in memory, but ")
-    assert refusal(a, b, tile=(32, 32)) == "tile: expected a Tile or None but got (32, 32)"
+    assert refusal(a, b, tile=(32, 32)) == 'tile: expected a Tile, "tune" or None but got (32, 32)'
     assert refusal(a, b, epilogue=residual, operands=out) == (
         "operands: expected a tuple, (x,) for one operand, but got a Tensor"
     )

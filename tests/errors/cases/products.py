@@ -31,7 +31,7 @@ TOPIC = Topic(
              "for a of shape (16, 32)"),
         Case("matmul(a, b, operands=[1])", "operands: expected a tuple, (x,) for one operand, but got a list"),
         Case("matmul(a, b, operands=(1,))", "matmul: operands are arguments of an epilogue, but there is none"),
-        Case("matmul(a, b, tile=64)", "tile: expected a Tile or None but got 64"),
+        Case("matmul(a, b, tile=64)", "tile: expected a Tile, \"tune\" or None but got 64"),
         Case("matmul(a, b, torch.zeros(16, 8).half())",
              "out: expected a tensor of shape (16, 16) with contiguous rows, of float16, bfloat16 or float32, but "
              "got shape (16, 8), strides (8, 1) of torch.float16"),
@@ -71,7 +71,7 @@ TOPIC = Topic(
              "1, 16, 64)"),
         Case("attention(q, q, q, scale=-1)", "scale: expected a positive number or None but got -1"),
         Case("attention(q, q, q, causal=1)", "causal: expected a bool but got 1"),
-        Case("attention(q, q, q, tile=64)", "tile: expected a Tile or None but got 64"),
+        Case("attention(q, q, q, tile=64)", "tile: expected a Tile, \"tune\" or None but got 64"),
         Case("attention(q, q, q, out=q.float())",
              "out: expected torch.float16 of shape (1, 2, 16, 64), with contiguous rows and a place in memory for "
              "each element, but got torch.float32 of shape (1, 2, 16, 64), strides (2048, 1024, 64, 1)"),
