@@ -125,6 +125,11 @@ class Built:
         return key_of(parts)
 
     @property
+    def code(self) -> str:
+        """A short digest of the text."""
+        return key_of({"text": self.emitted.text})[:16]
+
+    @property
     def cubin(self) -> bytes:
         """From the store, or compiled now and kept there."""
         with self._lock:

@@ -45,12 +45,14 @@ _DAMAGED = (LookupError, AttributeError, TypeError, ValueError, ArgumentError, s
 
 @dataclass(frozen=True)
 class Stored:
-    """A program that another process has traced: what its launch needs, the name of its entry, and its cubin."""
+    """A program that another process has traced: what its launch needs, the name of its entry, its cubin, and the
+    digest of its text."""
 
     launchable: Launchable
     entry: str
     cubin: bytes
     cubin_key: str
+    code: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,7 @@ def find(asked: Question) -> Stored | None:
             plan = LaunchPlan.from_json(variant["plan"])
             leaves = tuple(asked.specialization.leaves())
             launchable = Launchable(plan, asked.target, leaves, captures, plan.compile())
-            return Stored(launchable, variant["entry"], entry.cubin, entry.key)
+            return Stored(launchable, variant["entry"], entry.cubin, entry.key, variant["code"])
         except _DAMAGED as problem:
             _log.debug("an entry of the index is ignored: %r", problem)
     return None
@@ -196,6 +198,7 @@ def record(asked: Question, built: Built) -> None:
         "captures": rows,
         "plan": program.plan.to_json(),
         "entry": built.emitted.entry,
+        "code": built.code,
         "cubins": {compiler: built.key},
     }
     others = []

@@ -253,6 +253,17 @@ class Kernel:
         with self._lock:
             return self.program(specialization, target).built
 
+    def code(self, specialization: Specialization, target: Target) -> str:
+        """A digest of the text that is generated for a specialisation. Traces only what no process has traced."""
+        known = still_true(self._programs.get((specialization, target), ()))
+        if known is None:
+            chosen = config.read()
+            asked = None if chosen.retrace else self._question(specialization, target, chosen)
+            found = None if asked is None else index.find(asked)
+            if found is not None:
+                return found.code
+        return self.built(specialization, target).code
+
     def warmup(
         self, calls: Iterable[Any] = ((),), *, target: Any = None, jobs: int | None = None, progress: bool | None = None
     ) -> None:

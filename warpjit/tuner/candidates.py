@@ -5,7 +5,6 @@ What cannot run is known as early as can be: too much shared memory from the pla
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +58,7 @@ class Prepared:
 
     @property
     def code(self) -> str:
-        return code_of(self.built)
+        return self.built.code
 
     def failed(self, state: State, reason: str) -> Entry:
         return Entry(self.config.text, state, reason=reason, code=self.code)
@@ -79,10 +78,10 @@ def _replaced(kind: Kind, value: Any, rest: Iterator[Any]) -> Any:
     return next(rest)
 
 
-def code_of(built: Built) -> str:
-    """A digest of the generated code and its flags: whatever changes what runs changes it."""
-    text = "\0".join((built.emitted.text, *built.options))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def code_of(candidate: Candidate, target: Target) -> str:
+    """A digest of the candidate's code: whatever changes what runs changes it. Raises as the call would."""
+    kernel = candidate.kernel
+    return kernel.code(specialize(kernel.signature, candidate.args, candidate.constants)[0], target)
 
 
 def prepared(candidate: Candidate, target: Target) -> Prepared:

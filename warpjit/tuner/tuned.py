@@ -20,7 +20,7 @@ from warpjit.frontend.signature import NOTHING, ParameterKind, Signature
 from warpjit.frontend.specialize import specialize
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.methods import Binding, KernelMethod
-from warpjit.tuner.candidates import Candidate, prepared
+from warpjit.tuner.candidates import Candidate, code_of
 from warpjit.tuner.config import Config
 from warpjit.tuner.key import Bucket, KeyRule, key_of_call, sizes_of, source_digest
 from warpjit.tuner.report import TuningReport
@@ -174,7 +174,7 @@ class Tuned:
     def _choice(self, problem: Problem) -> Choice:
         """The choice, made anew if what the kernel has captured is not what it was."""
         choice = self._tuner.choose(problem)
-        now = prepared(problem.candidate(choice.config), target_of(problem.place)).code
+        now = code_of(problem.candidate(choice.config), target_of(problem.place))
         return choice if now == choice.code else self._tuner.choose(problem, unlike=choice)
 
     def _problem(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Problem:

@@ -19,7 +19,7 @@ from warpjit.errors import ArgumentError, LaunchError, TargetError, TraceError, 
 from warpjit.isa.target import Target
 from warpjit.kernel import cpu_target
 from warpjit.store import Store, store_of
-from warpjit.tuner.candidates import Candidate, compiled, prepared, sentence, state_of
+from warpjit.tuner.candidates import Candidate, code_of, compiled, sentence, state_of
 from warpjit.tuner.config import Config
 from warpjit.tuner.key import Key
 from warpjit.tuner.record import Entry, Record, State
@@ -135,7 +135,7 @@ class _Choosing:
         """What a configuration's entry must be about; "" where there is no program."""
         if config.text not in self.codes:
             try:
-                self.codes[config.text] = prepared(self.problem.candidate(config), target_of(self.problem.place)).code
+                self.codes[config.text] = code_of(self.problem.candidate(config), target_of(self.problem.place))
             except WarpjitError:
                 self.codes[config.text] = ""
         return self.codes[config.text]
@@ -205,8 +205,9 @@ class _Choosing:
     def _only(self) -> Choice:
         """Where there is nothing to choose, nothing is timed, and an error is the call's own."""
         (only,) = self.configs
-        found = prepared(self.problem.candidate(only), target_of(self.problem.place))
-        return Choice(self.key, only, (found.failed(State.UNTIMED, "there is no other"), *self.pruned), found.code)
+        code = code_of(self.problem.candidate(only), target_of(self.problem.place))
+        entry = Entry(only.text, State.UNTIMED, reason="there is no other", code=code)
+        return Choice(self.key, only, (entry, *self.pruned), code)
 
     # ---- without a device --------------------------------------------------------------------------
 
@@ -216,7 +217,7 @@ class _Choosing:
         refused: list[ArgumentError] = []
         for each in self.configs:
             try:
-                code = prepared(self.problem.candidate(each), target_of(self.problem.place)).code
+                code = code_of(self.problem.candidate(each), target_of(self.problem.place))
             except (ArgumentError, TraceError, TargetError) as error:
                 refused.extend([error] if isinstance(error, ArgumentError) else [])
                 entries.append(Entry(each.text, state_of(error), reason=sentence(error)))
