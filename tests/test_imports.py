@@ -23,7 +23,8 @@ ORDER: list[set[str]] = [
     {"frontend"},
     {"passes"},
     {"cuda", "sim"},
-    {"arguments", "build"},
+    {"arguments", "launchable"},
+    {"build"},
     {"execute", "guards", "index", "stages"},
     {"fastcall"},
     {"dispatch"},
@@ -43,7 +44,19 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 # Parts of the package that a process may do without: loaded with the first call, or the first text, that needs them.
 LATE_PARTS = {"warpjit.cuda.codegen", "warpjit.isa.table", "warpjit.sim", "warpjit.stages"}
 LATE_PARTS |= {"warpjit.compiled", "warpjit.kernel", "warpjit.parallel", "warpjit.tuner"}
-LATE = {"torch", "pycuda", "rich", "matplotlib", "filelock", "platformdirs", "triton", "tempfile", "importlib"}
+LATE_PARTS |= {"warpjit.build", "warpjit.ir.conversion", "warpjit.isa.picture", "warpjit.layout.picture"}
+LATE = {
+    "torch",
+    "pycuda",
+    "ml_dtypes",
+    "rich",
+    "matplotlib",
+    "filelock",
+    "platformdirs",
+    "triton",
+    "tempfile",
+    "importlib",
+}
 LINES, FUNCTION_LINES, KERNEL_LINES = 450, 60, 130
 """A kernel is one function, written from top to bottom."""
 

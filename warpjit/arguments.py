@@ -17,10 +17,9 @@ import numpy as np
 
 from warpjit.errors import ArgumentError
 from warpjit.frontend.kinds import Kind, ScalarKind, Specialization, TensorKind
-from warpjit.ir.conversion import convert
 from warpjit.ir.dtypes import DType
 from warpjit.passes.expressions import Arguments
-from warpjit.passes.plan import PlannedParameter
+from warpjit.passes.launch_plan import PlannedParameter
 
 if TYPE_CHECKING:
     from warpjit.sim import GlobalMemory
@@ -134,6 +133,8 @@ def number(value: Any, dtype: DType) -> int | float | bool:
     if dtype.is_bool:
         return bool(value)
     if dtype.bits == 16:
+        from warpjit.ir.conversion import convert  # noqa: PLC0415  most kernels do without
+
         return float(convert(np.asarray(float(value), np.float64), dtype))
     return float(value)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpjit import arguments, guards
 from warpjit.arguments import Place, outside_of_graphs
-from warpjit.build import Program
 from warpjit.dispatch import calls, tensors_of
 from warpjit.errors import ArgumentError
 from warpjit.execute import run_in_simulator
@@ -20,6 +19,9 @@ from warpjit.fastcall import BOUND, CALL, Ready, Slot, fixed, template
 from warpjit.frontend.kinds import Specialization
 from warpjit.frontend.signature import NOTHING, Signature
 from warpjit.frontend.specialize import specialize
+
+if TYPE_CHECKING:
+    from warpjit.build import Program
 
 
 class Bound:

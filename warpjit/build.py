@@ -16,34 +16,15 @@ from warpjit import config
 from warpjit.config import VERSION, Config
 from warpjit.cuda import disassemble, elf, toolchain
 from warpjit.errors import CompileError
-from warpjit.frontend.captures import Capture, shown
-from warpjit.frontend.kinds import Kind
+from warpjit.frontend.captures import shown
 from warpjit.ir.nodes import Kernel
-from warpjit.isa.target import Target
-from warpjit.passes.expressions import Planned
-from warpjit.passes.plan import LaunchPlan
+from warpjit.launchable import Launchable
 from warpjit.passes.prune import prune
 from warpjit.store import SCHEMA, Part, Store, key_of, store_of
 from warpjit.store.generator import generator_digest
 
 if TYPE_CHECKING:
     from warpjit.cuda.codegen import Emitted
-
-
-@dataclass(frozen=True, eq=False)
-class Launchable:
-    """What a launch needs to know of a program, whether it was traced here or found in the store's index.
-
-    leaves    the kinds of the runtime arguments, in order
-    captures  what the trace took from outside
-    evaluate  computes the plan's expressions for a call
-    """
-
-    plan: LaunchPlan
-    target: Target
-    leaves: tuple[Kind, ...]
-    captures: tuple[Capture, ...]
-    evaluate: Planned
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warpjit import arguments, config
-from warpjit.build import Launchable, Program
 from warpjit.cuda.driver import Function
 from warpjit.cuda.launch import PreparedLaunch
 from warpjit.errors import ArgumentError, LaunchError
+from warpjit.frontend.captures import Capture
 from warpjit.isa.target import MAX_GRID
-from warpjit.passes.plan import LaunchPlan
+from warpjit.launchable import Launchable
+from warpjit.passes.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
+    from warpjit.build import Program
     from warpjit.sim import Report
 
 
@@ -44,6 +46,11 @@ class Loaded:
     prepared: PreparedLaunch
     device: int
     templates: dict[Hashable, Any] = field(default_factory=dict)
+
+    @property
+    def captures(self) -> tuple[Capture, ...]:
+        """What the program took from outside."""
+        return self.program.captures
 
     @classmethod
     def of(cls, program: Launchable, function: Function, device: int) -> Loaded:

@@ -16,7 +16,7 @@ import struct
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from warpjit import arguments
 from warpjit.cuda.launch import KEEPING
@@ -27,9 +27,11 @@ from warpjit.frontend.kinds import BASE_ALIGNMENT, ConstantKind, Kind, ScalarKin
 from warpjit.frontend.signature import NOTHING
 from warpjit.frontend.specialize import LARGEST, constant_kind
 from warpjit.ir.dtypes import DType
-from warpjit.ir.nodes import PlanExpr
 from warpjit.isa.target import MAX_GRID
 from warpjit.passes.expressions import Planned, Writer, compile_plan, reads_arguments
+
+if TYPE_CHECKING:
+    from warpjit.ir.nodes import PlanExpr
 
 Launch: TypeAlias = Callable[..., Any]
 

@@ -16,9 +16,8 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from warpjit.build import Built, Launchable
 from warpjit.config import Config
 from warpjit.cuda import toolchain
 from warpjit.errors import ArgumentError, CompileError
@@ -29,9 +28,13 @@ from warpjit.frontend.places import NAMES, READS, Places, follow
 from warpjit.frontend.signature import Signature
 from warpjit.frontend.source import FunctionSource
 from warpjit.isa.target import Target
-from warpjit.passes.plan import LaunchPlan
+from warpjit.launchable import Launchable
+from warpjit.passes.launch_plan import LaunchPlan
 from warpjit.store import Part, Store, key_of, store_of
 from warpjit.store.generator import generator_digest
+
+if TYPE_CHECKING:
+    from warpjit.build import Built
 
 SCHEMA = 1
 VARIANTS = 32

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpjit import arguments, config, index
 from warpjit.bound import Bound
-from warpjit.build import Built, Launchable, Program, Resources
 from warpjit.config import Config
 from warpjit.cuda.driver import Function, load, present_target
 from warpjit.dispatch import Dispatch, calls
@@ -27,9 +26,11 @@ from warpjit.frontend.signature import Signature
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import specialize
 from warpjit.isa.target import MAX_REGISTERS, MIN_REGISTERS, Target
+from warpjit.launchable import Launchable
 from warpjit.methods import Binding, KernelMethod, binding_of
 
 if TYPE_CHECKING:
+    from warpjit.build import Built, Program, Resources
     from warpjit.sim import Report
 
 DEFAULT_TARGET = "sm_90a"
@@ -316,14 +317,13 @@ class Kernel:
         return self._inspect(args, constants, target).resources
 
 
-Variant = TypeVar("Variant", Program, Loaded)
+Variant = TypeVar("Variant", "Program", Loaded)
 
 
 def still_true(variants: Sequence[Variant]) -> Variant | None:
     """The program among `variants` that was traced with what now stands outside of it."""
     for variant in variants:
-        program = variant if isinstance(variant, Program) else variant.program
-        if unchanged(program.captures):
+        if unchanged(variant.captures):
             return variant
     return None
 

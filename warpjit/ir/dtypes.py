@@ -7,10 +7,9 @@ Known here: how a type is called and stored, and which type two operands meet in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from warpjit.errors import TraceError
@@ -52,7 +51,7 @@ class DType:
     @property
     def numpy(self) -> np.dtype[Any]:
         """The numpy type that holds this type's values in the simulator (one element a slot, also below 8 bits)."""
-        return _NUMPY[self.name]
+        return _numpy_types()[self.name]
 
     @property
     def ptx_word(self) -> str:
@@ -141,20 +140,25 @@ DTYPES: dict[str, DType] = {
 uint1 = DType("uint1", "uint", 1, "b1")
 tf32 = DType("tf32", "float", 32, "tf32")
 
-_NUMPY: dict[str, np.dtype[Any]] = {
-    name: np.dtype(
-        getattr(ml_dtypes, name)
-        if hasattr(ml_dtypes, name)
-        else {"bool": np.bool_, "mbarrier": np.uint64, "float16x2": np.uint32, "bfloat16x2": np.uint32}.get(name, name)
-    )
-    for name in DTYPES
-}
+_APART = {"bool": np.bool_, "mbarrier": np.uint64, "float16x2": np.uint32, "bfloat16x2": np.uint32}
 
-_NUMPY |= {"uint1": np.dtype(np.uint8), "tf32": np.dtype(np.float32)}
 
-_BY_NUMPY: dict[np.dtype[Any], DType] = {
-    _NUMPY[name]: each for name, each in DTYPES.items() if each is not mbarrier and not each.is_pair
-}
+@cache
+def _numpy_types() -> dict[str, np.dtype[Any]]:
+    import ml_dtypes  # noqa: PLC0415  a launch does without
+
+    named: dict[str, np.dtype[Any]] = {
+        name: np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else _APART.get(name, name))
+        for name in DTYPES
+    }
+    return named | {"uint1": np.dtype(np.uint8), "tf32": np.dtype(np.float32)}
+
+
+@cache
+def _by_numpy() -> dict[np.dtype[Any], DType]:
+    kinds = _numpy_types()
+    return {kinds[name]: each for name, each in DTYPES.items() if each is not mbarrier and not each.is_pair}
+
 
 # Types that are only stored and converted: arithmetic has no meaning for them, so neither has promotion.
 _STORAGE_ONLY = (float8_e4m3fn, float8_e5m2, int4, uint4, mbarrier)
@@ -175,7 +179,7 @@ def dtype_of(array: np.ndarray[Any, Any]) -> DType:
 
     Raises TraceError for arrays of other types.
     """
-    found = _BY_NUMPY.get(array.dtype)
+    found = _by_numpy().get(array.dtype)
     if found is None:
         raise TraceError(f"no data type of the language is stored as numpy {array.dtype}")
     return found

@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 
 def draw_operand(self: Row, operand: str, *, color: str = "lane") -> Picture:
-    """A picture of an operand: its `svg()`, its `text()`, `save(path)`, and in a notebook the picture itself.
-
-    operand  a fragment, in elements of its own type; or the address of a tile's rows
-    color    "lane" or "register"
-
-    Labels: T lane, R register. Boxes hold the elements of one register.
-    Raises InstructionError: no such operand, one that is not spread over lanes, another colour.
-    """
+    """An operand's picture: see `Row.draw`."""
     found = self.operand(operand)
     if found.layout is None:
         raise InstructionError(

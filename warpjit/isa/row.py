@@ -13,17 +13,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from math import prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy.typing as npt
+import numpy as np
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
-from warpjit.isa.picture import draw_operand, row_html
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
 
-Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from warpjit.layout.picture import Picture
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
 class Kind(Enum):
@@ -376,8 +378,23 @@ class Row:
         presence = {f"has_{name}": int(given is None or name in given) for name in optional}
         return self.code({**params, **presence})
 
-    draw = draw_operand
-    _repr_html_ = row_html
+    def draw(self, operand: str, *, color: str = "lane") -> Picture:
+        """A picture of an operand: its `svg()`, its `text()`, `save(path)`, and in a notebook the picture itself.
+
+        operand  a fragment, in elements of its own type; or the address of a tile's rows
+        color    "lane" or "register"
+
+        Labels: T lane, R register. Boxes hold the elements of one register.
+        Raises InstructionError: no such operand, one that is not spread over lanes, another colour.
+        """
+        from warpjit.isa.picture import draw_operand  # noqa: PLC0415  kernels do without
+
+        return draw_operand(self, operand, color=color)
+
+    def _repr_html_(self) -> str:
+        from warpjit.isa.picture import row_html  # noqa: PLC0415  kernels do without
+
+        return row_html(self)
 
     def __repr__(self) -> str:
         return f'T.ptx["{self.text}"]'

@@ -15,17 +15,17 @@ import numpy as np
 
 from warpjit.errors import LayoutError
 from warpjit.layout.axis import Axis, Scope, m
+from warpjit.layout.drawn import Drawn
 from warpjit.layout.enumeration import Values, fills_box, same_places
 from warpjit.layout.evaluation import Coordinate
 from warpjit.layout.inverse import no_inverse
 from warpjit.layout.iters import Iters, Shape, fuse
-from warpjit.layout.picture import draw_layout, layout_html
 from warpjit.layout.swizzle import Swizzle
 from warpjit.layout.tile import TileLayout, box_of
 
 
 @dataclass(frozen=True, repr=False)
-class ComposeLayout:
+class ComposeLayout(Drawn):
     """`m` value x of `tile_layout` -> x with bits exchanged; the other axes stay.
 
     per_element    log2 of the elements that stay together
@@ -233,9 +233,6 @@ class ComposeLayout:
             return None
         inner = self.swizzle_inner if high > low else not self.swizzle_inner
         return ComposeLayout(min(low, high), self.swizzle_len, abs(high - low), turned, inner)
-
-    draw = draw_layout
-    _repr_html_ = layout_html
 
     def _over(self, tile: TileLayout, more_bits: int = 0) -> ComposeLayout:
         if tile is self.tile_layout and not more_bits:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warpjit.layout.axis import Axis
 from warpjit.layout.iters import Iters, size_of
 
-Values: TypeAlias = NDArray[np.int64]
+Values: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 def axis_values(iters: Iters, axis: Axis, start: int = 0) -> Values:

@@ -79,16 +79,7 @@ class Picture:
 def draw_layout(
     self: Layout, shape: Sequence[int] | None = None, *, color: str | None = None, dtype: ElementType | None = None
 ) -> Picture:
-    """A picture of the layout: its `svg()`, its `text()`, `save(path)`, and in a notebook the picture itself.
-
-    shape  in elements: rows and columns; leading dims are panels. Default: the split of the iters nearest to a square
-    color  "lane" (default), "register" or "warp"; of a layout in memory "bank"
-    dtype  of the elements, by name or bits: several share a register or a bank. Default: 32 bits, and where there is
-           a swizzle, what makes its units 16 bytes
-
-    Labels: T lane, R register, W warp; in memory B bank and + the byte. Boxes hold the elements of one 32-bit word.
-    Raises LayoutError: a shape of another size, more than 16,384 elements, a colour that the layout does not have.
-    """
+    """A layout's picture: see `Drawn.draw`."""
     sizes = default_shape(self) if shape is None else as_shape(shape, "draw: shape")
     bits = _bits(self) if dtype is None else element_bits(dtype)
     return picture(self, sizes, bits=bits, color=color, title=repr(self))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpjit.errors import Finding, LayoutError
 from warpjit.layout.axis import AXIS_RANK, Axis, Scope, as_count, as_int, m
+from warpjit.layout.drawn import Drawn
 from warpjit.layout.enumeration import Values, axis_values, copies, same_places
 from warpjit.layout.evaluation import Coordinate, Plan, evaluate, plan
 from warpjit.layout.injectivity import fill_box, overlap
@@ -25,7 +26,6 @@ from warpjit.layout.inverse import inverse_iters, no_inverse
 from warpjit.layout.iters import Iter, Iters, Shape, as_shape, cut, fuse, regroup, size_of
 from warpjit.layout.notation import Spec, row_major, spec_text
 from warpjit.layout.packing import divided, divided_offset, is_packable, multiplied, packed_shard, unpacked_shard
-from warpjit.layout.picture import draw_layout, layout_html
 from warpjit.layout.recovery import composed, is_index
 from warpjit.layout.scopes import ill_formed, scope_of
 
@@ -36,7 +36,7 @@ Terms = tuple[tuple[Axis, int], ...]
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class TileLayout:
+class TileLayout(Drawn):
     """`TileLayout(S[(8, 4) : (4 @ laneid, 1)] + R[2 : 1 @ warpid] + 5 @ warpid)`.
 
     shard         iters that split the element's index, most significant first
@@ -341,9 +341,6 @@ class TileLayout:
         if fuse(self.replica) or self.offset_terms or not fill_box(self.shard, box):
             raise no_inverse(self, box)
         return self._of(inverse_iters(self.shard, box))
-
-    draw = draw_layout
-    _repr_html_ = layout_html
 
     def _own_shape(self, shape: Sequence[int]) -> Shape:
         sizes = as_shape(shape, "shape")

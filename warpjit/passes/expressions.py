@@ -10,10 +10,12 @@ import operator
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from warpjit.errors import ArgumentError
-from warpjit.ir.nodes import PlanExpr
+
+if TYPE_CHECKING:
+    from warpjit.ir.nodes import PlanExpr
 
 Number: TypeAlias = int | float | bool
 Planned: TypeAlias = Callable[[Sequence[Any], Sequence[Sequence[int]], Sequence[Sequence[int]]], tuple[Any, ...]]

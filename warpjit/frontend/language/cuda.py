@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from warpjit.frontend.language.intrinsic import intrinsic
+from warpjit.frontend.language.intrinsic import Namespace, intrinsic
 from warpjit.frontend.language.warp import (
     all,
     any,
@@ -222,8 +221,8 @@ def convert(fragment: Tensor[Any], instruction: Instruction | str, operand: str)
     """
 
 
-tile = SimpleNamespace(apply=apply)
-layout = SimpleNamespace(mma_shared_layout=mma_shared_layout, SwizzleMode=SwizzleMode)
+tile = Namespace(apply=apply)
+layout = Namespace(mma_shared_layout=mma_shared_layout, SwizzleMode=SwizzleMode)
 
 __all__ = [
     "ComposeLayout",

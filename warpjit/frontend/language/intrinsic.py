@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
@@ -22,14 +23,22 @@ class Intrinsic:
 
     def __init__(self, function: Callable[..., Any], prefix: str):
         self.name = prefix + function.__name__
-        self.signature = inspect.signature(function)
+        self._function = function
         functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self._function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TraceError(f"{self.name} means something only inside a function decorated with @warpjit")
 
     def __repr__(self) -> str:
         return self.name
+
+
+class Namespace(types.SimpleNamespace):
+    """Names of the language under a name, `T.cuda.tile` for one. Nobody changes what they mean."""
 
 
 def intrinsic(prefix: str = "T.") -> Callable[[Callable[P, R]], Callable[P, R]]:
