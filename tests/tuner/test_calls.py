@@ -131,6 +131,16 @@ def test_a_limit_of_registers_is_an_attribute_of_the_launch() -> None:
     assert (args[1] == 2).all()
 
 
+def test_a_call_can_be_bound() -> None:
+    kernel = tuned(doubled, MadeUp(TIMES))
+    x, out = ones(), torch.empty(100)
+    bound = kernel.bind(x, out)
+    bound()
+    assert (out == 2).all()
+    bound(x, x)
+    assert (x == 2).all()
+
+
 # ---- records --------------------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,9 @@
 """First launches in a process of their own: a kernel that hangs, or ends its context, takes nobody with it.
 
-    python -m warpjit.tuner.isolated DEVICE     reads folders from its input, a line each, and answers with JSON lines
-
-A request is a folder with the cubin, the launch plan and a description of the arguments as JSON, and the bytes of
-integer tensors (they may be indices). Tensors of the same shapes, strides and alignment are made of them; floats are
-random. The process serves one request after the other until one ends it; the next gets a new process.
+The process (`serve`) reads folders from its input, a line each, and answers with lines of JSON. A request is a
+folder with the cubin, the launch plan and a description of the arguments as JSON, and the bytes of integer tensors
+(they may be indices). Tensors of the same shapes, strides and alignment are made of them; floats are random. The
+process serves one request after the other until one ends it; the next gets a new process.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any
 
 from warpjit import arguments
 from warpjit.cuda.driver import load
+from warpjit.errors import TuningError
 from warpjit.execute import checked_grid
 from warpjit.frontend.kinds import TensorKind
 from warpjit.passes.plan import LaunchPlan
@@ -30,6 +30,12 @@ from warpjit.tuner.record import State
 START_SECONDS = 120.0
 """That a process may take to be ready: it imports torch."""
 LAUNCH_SECONDS = 20.0
+PROGRAM = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+from warpjit.tuner.isolated import serve
+serve(int(sys.argv[1]))
+"""
 ALIGNMENT = 256
 PAYLOAD = 64 << 20
 """Bytes of a tensor of integers that are handed over; a larger one is all zeros."""
@@ -71,11 +77,12 @@ class Isolation:
         return None
 
     def _started(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "warpjit.tuner.isolated", str(self.device)]
+        # The package need not be installed: the process finds it where this one did.
+        command = [sys.executable, "-c", PROGRAM, str(self.device), json.dumps(sys.path)]
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self._answer(START_SECONDS) is None:
             self.close()
-            raise OSError(f"{' '.join(command)} did not start")
+            raise TuningError(f"isolate: expected {sys.executable} to start with torch and a device, but it did not")
         return self.child
 
     def _answer(self, seconds: float) -> dict[str, Any] | None:
@@ -180,7 +187,3 @@ def _tensor(given: dict[str, Any], payload: Path, device: int, torch: Any) -> An
         line = torch.empty(0, dtype=dtype, device=buffer.device).set_(buffer.untyped_storage(), shift // size, (reach,))
         line.copy_(torch.rand(reach, device=buffer.device) - 0.5)
     return tensor
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

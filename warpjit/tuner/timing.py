@@ -70,7 +70,9 @@ class EventTimer:
             for trial in trials:
                 self._prepare(trial)
                 trial.launch()
-            self._torch.cuda.synchronize(self._device)
+                self._torch.cuda.synchronize(self._device)
+                if time.monotonic() >= end:
+                    break
 
     def times(self, trial: Trial, count: int) -> Sequence[float]:
         if trial.config not in self._graphs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,12 +57,16 @@ class Trials:
         """Try all; one entry for each. ContextLostError: the device cannot be used any more."""
         if not ready:
             return []
-        found = [each.effects for each in ready]
-        space = workspace(
-            ready[0].runtime,
-            frozenset().union(*(each.reads for each in found)),
-            frozenset().union(*(each.writes for each in found)),
-        )
+        with self._device():
+            return self._run(ready)
+
+    def _device(self) -> AbstractContextManager[object]:
+        """The tensors' device is torch's current one: events are recorded on its stream."""
+        cuda = self.place.kind == "cuda"
+        return arguments.torch_module().cuda.device(self.place.index) if cuda else nullcontext()
+
+    def _run(self, ready: Sequence[Prepared]) -> list[Entry]:
+        space = self._workspace(ready)
         try:
             runners = [runner for each in ready if (runner := self._first(each, space)) is not None]
         finally:
@@ -73,6 +78,15 @@ class Trials:
             self._race(runners, space)
         return self.entries
 
+    def _workspace(self, ready: Sequence[Prepared]) -> Workspace:
+        found = [each.effects for each in ready]
+        reads = frozenset().union(*(each.reads for each in found))
+        writes = frozenset().union(*(each.writes for each in found))
+        try:
+            return workspace(ready[0].runtime, reads, writes)
+        except arguments.torch_module().OutOfMemoryError as error:
+            raise TuningError(f"{self.title}: expected memory for copies of what is written, but {error}") from error
+
     # ---- the first launch --------------------------------------------------------------------------
 
     def _first(self, each: Prepared, space: Workspace) -> Runner | None:
@@ -83,6 +97,8 @@ class Trials:
                 return None
             runner = Runner(each, each.candidate.kernel.bind(*each.on(space.arguments), **each.candidate.constants))
             self._launched(runner, space)
+        except TuningError:  # not the configuration's fault
+            raise
         except Exception as error:
             self._failed(each, error)
             return None
@@ -118,7 +134,11 @@ class Trials:
             self.settings.reference(*first.on(space.arguments))
             groups.append((space.results(), []))
         for runner in runners:
-            self._launched(runner, space)
+            try:
+                self._launched(runner, space)
+            except Exception as error:
+                self._failed(runner.prepared, error)
+                continue
             found = space.results()
             for results, members in groups:
                 if self._equal(found, results):

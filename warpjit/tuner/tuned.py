@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from warpjit import arguments
+from warpjit.arguments import outside_of_graphs
+from warpjit.bound import Bound
 from warpjit.dispatch import Dispatch, calls
 from warpjit.errors import ArgumentError
 from warpjit.execute import refuse_cpu, run_in_simulator
@@ -27,6 +29,8 @@ from warpjit.tuner.report import TuningReport
 from warpjit.tuner.settings import Prune, Reference, Settings
 from warpjit.tuner.tuner import Choice, Problem, Tuner, target_of
 
+KNOWN = 256
+"""Values of the numbers in `key` whose launches are remembered; then all are forgotten."""
 Configs = Sequence[Config] | Callable[[SimpleNamespace], Iterable[Config]]
 
 
@@ -141,8 +145,16 @@ class Tuned:
             return self
         return KernelMethod(self.as_method, instance)
 
+    def __copy__(self) -> Tuned:
+        """Itself, as a function's copy is."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tuned:
+        return self
+
     # ---- calling -----------------------------------------------------------------------------------
 
+    @outside_of_graphs
     def __call__(self, *args: Any, **constants: Any) -> None:
         """Run with the constants that were chosen for calls of this kind, chosen now if there were none.
 
@@ -153,6 +165,8 @@ class Tuned:
         key = tuple([(type(values[i]), values[i]) for i in self._values])
         dispatch = self._by_value.get(key)
         if dispatch is None:
+            if len(self._by_value) >= KNOWN:
+                self._by_value.clear()
             dispatch = self._by_value.setdefault(key, Dispatch(self.signature, self.signature.bind, self._run))
         dispatch.call(*args, **constants)
 
@@ -217,6 +231,12 @@ class Tuned:
         if again:
             self._forget()
         return self._report(choice)
+
+    def bind(self, *args: Any, **constants: Any) -> Bound:
+        """The call with these arguments and the constants that were chosen for it, prepared: see `Bound`."""
+        problem = self._problem(args, constants)
+        candidate = problem.candidate(self._choice(problem).config)
+        return candidate.kernel.bind(*candidate.args, **candidate.constants)
 
     def best(self, *args: Any, **constants: Any) -> Config:
         """The configuration that a call like this one uses; tuned now if there is none yet."""

@@ -26,6 +26,8 @@ from warpjit.tuner.record import Entry, Record, State
 from warpjit.tuner.settings import Settings
 from warpjit.tuner.trials import ContextLostError, Trials
 
+KNOWN = 4096
+"""Choices that a process remembers; then all are forgotten, and read from the store again."""
 _log = logging.getLogger("warpjit.tuner")
 
 
@@ -66,10 +68,6 @@ class Tuner:
         self._locks: dict[Key, threading.RLock] = {}
         self._said = False
 
-    def known(self, key: Key) -> Choice | None:
-        """What this process has chosen for a key."""
-        return self._known.get(key)
-
     def key_of(self, problem: Problem) -> Key:
         """Every fact that what is fastest may depend on."""
         limits = self.settings.limits
@@ -90,6 +88,8 @@ class Tuner:
             found = None if again else self._known.get(key)
             if found is None or found is unlike:
                 found = _Choosing(self, problem, key).choice(again)
+                if len(self._known) >= KNOWN:
+                    self._known.clear()
                 self._known[key] = found
             return found
 
@@ -190,7 +190,13 @@ class _Choosing:
 
     def _refuse_capture(self) -> None:
         """LaunchError before the driver is touched."""
-        if self.problem.place.kind == "cuda" and arguments.torch_module().cuda.is_current_stream_capturing():
+        place = self.problem.place
+        if place.kind != "cuda":
+            return
+        cuda = arguments.torch_module().cuda
+        with cuda.device(place.index):
+            capturing = cuda.is_current_stream_capturing()
+        if capturing:
             raise LaunchError(
                 f"{self.name} would be tuned while a CUDA graph is captured: call it once before the capture with "
                 "arguments of the same kinds"
