@@ -98,6 +98,7 @@ UNREACHABLE: tuple[Unreachable, ...] = (
         "warpjit/passes/expressions.py", "_BY_ZERO", "evaluation without a compiled plan: tests/passes/test_plan.py"
     ),
     Unreachable("warpjit/tuner/trials.py", "", BY_DEVICE),
+    Unreachable("warpjit/tuner/isolated.py", "to start with torch and a device", BY_DEVICE),
     Unreachable("warpjit/tuner/tuner.py", "graph is captured", BY_DEVICE),
     Unreachable("warpjit/tuner/tuner.py", "no supported CUDA device", BY_DEVICE),
     Unreachable("warpjit/tuner/tuner.py", "self._none(entries)", BY_DEVICE),
