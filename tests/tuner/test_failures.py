@@ -218,9 +218,10 @@ def test_a_process_that_ends_or_says_nothing_is_a_failure(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(isolated, "_write", lambda each, folder: None)
     answers = 'print("{}", flush=True); line = input(); '
+    patience = 0.3
     programs = {
         "ends": (answers + "sys.exit(3)", (State.CONTEXT_LOST, "its process ended")),
-        "hangs": (answers + "time.sleep(60)", (State.TIMEOUT, "it did not end within 0.5 s")),
+        "hangs": (answers + "time.sleep(60)", (State.TIMEOUT, f"it did not end within {patience} s")),
         "tells": (
             answers + """print('{"state": "launch-error", "reason": "r"}', flush=True); input()""",
             (State.LAUNCH_ERROR, "r"),
@@ -231,7 +232,7 @@ def test_a_process_that_ends_or_says_nothing_is_a_failure(monkeypatch: pytest.Mo
     for program, expected in programs.values():
         command = [sys.executable, "-c", f"import sys, time; {program}"]
         monkeypatch.setattr(isolated.subprocess, "Popen", lambda given, command=command, **how: real(command, **how))
-        isolation = Isolation(0, seconds=0.5)
+        isolation = Isolation(0, seconds=patience if "sleep" in program else 30.0)
         assert isolation.try_out(None) == expected  # type: ignore[arg-type]
         isolation.close()
         assert isolation.child is None

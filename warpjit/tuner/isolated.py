@@ -63,13 +63,14 @@ class Isolation:
             assert self.child.stdin is not None
             self.child.stdin.write(folder + "\n")
             self.child.stdin.flush()
-            answer = self._answer(self.seconds)
+            try:
+                answer = self._answer(self.seconds)
+            except TimeoutError:
+                self.close()
+                return State.TIMEOUT, f"it did not end within {self.seconds} s"
         if answer is None:
-            gone = self.child.poll() is not None  # after its output has ended
             self.close()
-            if gone:
-                return State.CONTEXT_LOST, "its process ended"
-            return State.TIMEOUT, f"it did not end within {self.seconds} s"
+            return State.CONTEXT_LOST, "its process ended"
         if answer["state"]:
             if State(answer["state"]) is State.CONTEXT_LOST:
                 self.close()
@@ -80,16 +81,20 @@ class Isolation:
         # The package need not be installed: the process finds it where this one did.
         command = [sys.executable, "-c", PROGRAM, str(self.device), json.dumps(sys.path)]
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        if self._answer(START_SECONDS) is None:
+        try:
+            ready = self._answer(START_SECONDS)
+        except TimeoutError:
+            ready = None
+        if ready is None:
             self.close()
             raise TuningError(f"isolate: expected {sys.executable} to start with torch and a device, but it did not")
         return self.child
 
     def _answer(self, seconds: float) -> dict[str, Any] | None:
-        """A line of the process; None: it has ended, or said nothing for so long."""
+        """A line of the process; None: it has ended. TimeoutError: it said nothing for so long."""
         assert self.child is not None and self.child.stdout is not None
         if not select.select([self.child.stdout], [], [], seconds)[0]:
-            return None
+            raise TimeoutError
         line = self.child.stdout.readline()
         found: dict[str, Any] | None = json.loads(line) if line else None
         return found
