@@ -207,7 +207,8 @@ def record(asked: Question, built: Built) -> None:
     others = []
     for variant in _variants(asked):
         if isinstance(variant, dict) and variant.get("captures") == rows and variant.get("plan") == new["plan"]:
-            new["cubins"] = {**variant.get("cubins", {}), **new["cubins"]}
+            known = variant.get("cubins")
+            new["cubins"] = {**(known if isinstance(known, dict) else {}), **new["cubins"]}
         else:
             others.append(variant)
     asked.store.put_index(asked.key, {"kernel": program.plan.name, "variants": [new, *others][:VARIANTS]})

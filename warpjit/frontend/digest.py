@@ -153,6 +153,8 @@ class Forms:
         if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             inside = tuple((each.name, self.form(getattr(value, each.name))) for each in dataclasses.fields(value))
             return "object", self.form(kind), inside
+        if package == "warpjit" and isinstance(getattr(value, "function", None), types.FunctionType):
+            return "kernel", self.code(value.function)  # a class's: no kernel calls another
         if package == "warpjit" and "__repr__" in vars(kind):
             return "object", kind.__qualname__, _text(value)
         if kind.__module__ == "torch" and kind.__name__ == "dtype":

@@ -1,12 +1,13 @@
 """Where the things are that a trace took values from, as steps from the kernel's function: another process goes them.
 
-A path begins at the function or at one of the call's constants, and each step is a pair of a kind and a name or number:
-JSON. What a value means is `captures`' and `digest`'s.
+A path begins at the function, at one of the call's constants, or at a module by its name. Each step is a pair of a kind
+and a name or number: JSON. What a value means is `captures`' and `digest`'s.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,8 @@ def _closure(owner: Any, name: str) -> Any:
 
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "start": lambda roots, index: roots[index],
+    "module": lambda roots, name: sys.modules[name],
+    "names": lambda module, name: vars(module),
     "globals": lambda owner, name: owner.__globals__,
     "closure": _closure,
     "item": lambda owner, index: owner[index],
@@ -64,8 +67,9 @@ class Places:
         """The way to a capture's holder, None where none was found. What was read there is then a place as well."""
         while id(capture.holder) not in self._paths and self._waiting and len(self._paths) < MOST:
             self._look(self._waiting.popleft())
-        path = self._paths.get(id(capture.holder))
+        path = self._paths.get(id(capture.holder)) or _by_name(capture.holder)
         if path is not None:
+            self._add(capture.holder, path)
             self._add(capture.value, (*path, (NAMES[capture.read], capture.name)))
         return path
 
@@ -79,6 +83,20 @@ class Places:
         path = self._paths[id(thing)]
         for step, inside in _inside(thing):
             self._add(inside, (*path, step))
+
+
+def _by_name(thing: Any) -> Path | None:
+    """The way to a function at the top of a module, or to a module's names, that nothing on the kernel's ways leads to:
+    what one of warpjit's own modules holds, which are not looked at again."""
+    if isinstance(thing, types.FunctionType):
+        home, name = thing.__module__, thing.__name__
+        if home in sys.modules and getattr(sys.modules[home], name, None) is thing:
+            return ("module", home), ("attribute", name)
+    if isinstance(thing, dict):
+        name = thing.get("__name__")
+        if isinstance(name, str) and name in sys.modules and vars(sys.modules[name]) is thing:
+            return ("module", name), ("names", "")
+    return None
 
 
 def _inside(thing: Any) -> Iterator[tuple[Step, Any]]:
