@@ -151,3 +151,41 @@ WRONG = [
 @pytest.mark.parametrize(("expression", "sentence"), WRONG, ids=[sentence.split(":")[0] for _, sentence in WRONG])
 def test_wrong_arguments(expression, sentence):
     assert [message for message, _ in refused(asked(expression))] == [sentence]
+
+
+TABLES = (0x9F, 0x96, 0xE8, 0xCA, 0x17, 0x6F, 0x01, 0xFE)
+
+
+@warpjit
+def of_equal_words(A, C, Out):
+    """Chains of functions of a word that stands there twice or thrice."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=COUNT // BLOCK, block=BLOCK))
+    i = T.cuda.block_idx() * BLOCK + T.cuda.thread_idx()
+    for row, table in enumerate(TABLES):
+        a, c = A[i], C[i]
+        for _ in range(2):
+            a ^= T.lop3(a, a, c, table) ^ 32
+            c ^= T.lop3(c, a, c, table)
+            a ^= T.lop3(c, a, a, table) ^ T.lop3(a, a, a, table)
+        Out[row, i] = a
+
+
+def chained(a, c, table):
+    for _ in range(2):
+        a ^= lop3(a, a, c, table) ^ 32
+        c ^= lop3(c, a, c, table)
+        a ^= lop3(c, a, a, table) ^ lop3(a, a, a, table)
+    return a
+
+
+def lop3(a, b, c, table):
+    return sum((table >> ((a >> i & 1) * 4 + (b >> i & 1) * 2 + (c >> i & 1)) & 1) << i for i in range(32))
+
+
+def test_functions_of_equal_words(device, both):
+    a, c = (integers("uint32", seed).to(device) for seed in (4, 5))
+    out = torch.zeros((len(TABLES), COUNT), dtype=torch.uint32, device=device)
+    both(of_equal_words, a, c, out)
+    some = slice(0, 40)
+    words = list(zip(a[some].cpu().numpy().tolist(), c[some].cpu().numpy().tolist(), strict=True))
+    assert out[:, some].cpu().numpy().tolist() == [[chained(*each, table) for each in words] for table in TABLES]

@@ -18,6 +18,7 @@ from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
+from warpjit.ir.nodes import Const
 from warpjit.isa.row import Row
 from warpjit.isa.scalar_words import COUNT, FUNNEL, LOP3, PERMUTE
 
@@ -80,7 +81,23 @@ def lop3(tracer: Tracer, a: Value, b: Value, c: Value, table: Value) -> Scalar:
     lut = static_int(table, "T.lop3: table")
     if not 0 <= lut <= 255:
         raise TraceError(f"T.lop3: expected table to be 0 to 255 but got {lut}")
+    words, lut = _apart(tracer, words, lut)
     return _computed(tracer, LOP3, words, _result(a), lut=lut)
+
+
+def _apart(tracer: Tracer, words: list[Scalar], lut: int) -> tuple[list[Scalar], int]:
+    """The same function with 0 in place of a word that stands there before, which the table then does without.
+
+    ptxas (13.0) gets a function of one word twice wrong where it becomes part of a longer chain: it puts RZ in place of
+    the second, and leaves the table as it was.
+    """
+    words = list(words)
+    for second, first in ((2, 1), (2, 0), (1, 0)):
+        if words[second].atom == words[first].atom and words[second].atom != Const(0, dtypes.uint32):
+            here, there = 4 >> second, 4 >> first
+            lut = sum((lut >> (i | here if i & there else i & ~here) & 1) << i for i in range(8))
+            words[second] = literal(tracer.builder, 0, dtypes.uint32)
+    return words, lut
 
 
 def prmt(tracer: Tracer, a: Value, b: Value, selector: Value) -> Scalar:
