@@ -202,6 +202,13 @@ def test_functions_and_methods_as_constants(processes: Processes) -> None:
     assert call(by=7) == [(0, 0), (0, 0), (1, 1)]
 
 
+def test_helpers_of_the_packages_own_modules(processes: Processes) -> None:
+    """Such a module's attributes are not looked at again, so no capture leads to the helper's names."""
+    text = KERNEL.replace("SCALE =", "from warpjit.kernels import flash\nSCALE =")
+    text = text.replace("scaled(X[lane])", "flash.finite(X[lane])")
+    assert [processes.call(text, CudaTensor(32), CudaTensor(32)) for _ in range(2)] == [(1, 1), (0, 0)]
+
+
 def test_what_compile_has_built_is_found_by_a_call(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     package.compile(processes.module(KERNEL).kernel, target="sm_90a")
     package.compile(processes.module(KERNEL).kernel, target="sm_90")

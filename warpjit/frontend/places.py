@@ -93,9 +93,9 @@ def _by_name(thing: Any) -> Path | None:
         if home in sys.modules and getattr(sys.modules[home], name, None) is thing:
             return ("module", home), ("attribute", name)
     if isinstance(thing, dict):
-        name = thing.get("__name__")
-        if isinstance(name, str) and name in sys.modules and vars(sys.modules[name]) is thing:
-            return ("module", name), ("names", "")
+        own = thing.get("__name__")
+        if isinstance(own, str) and own in sys.modules and vars(sys.modules[own]) is thing:
+            return ("module", own), ("names", "")
     return None
 
 
