@@ -43,7 +43,7 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 # Heavy, optional or rarely used: imported where they are used, if need be inside a function.
 # Parts of the package that a process may do without: loaded with the first call, or the first text, that needs them.
 LATE_PARTS = {"warpjit.cuda.codegen", "warpjit.isa.table", "warpjit.sim", "warpjit.stages"}
-LATE_PARTS |= {"warpjit.compiled", "warpjit.kernel", "warpjit.parallel", "warpjit.tuner"}
+LATE_PARTS |= {"warpjit.cli.why", "warpjit.compiled", "warpjit.kernel", "warpjit.parallel", "warpjit.tuner"}
 LATE_PARTS |= {"warpjit.build", "warpjit.ir.conversion", "warpjit.isa.picture", "warpjit.layout.picture"}
 LATE = {
     "torch",

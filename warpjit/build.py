@@ -6,8 +6,10 @@ asked for. Loading, launching and simulating is `execute`'s.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,8 @@ from warpjit import config
 from warpjit.config import VERSION, Config
 from warpjit.cuda import disassemble, elf, toolchain
 from warpjit.errors import CompileError
-from warpjit.frontend.captures import shown
+from warpjit.frontend.captures import Capture, shown
+from warpjit.frontend.digest import Forms, NoDigest
 from warpjit.ir.nodes import Kernel
 from warpjit.launchable import Launchable
 from warpjit.passes.prune import prune
@@ -115,32 +118,49 @@ class Built:
         """From the store, or compiled now and kept there."""
         with self._lock:
             if self._cubin is None:
-                self._cubin = self._store.obtain(self.key, self._compile)
+                self._cubin = self._store.obtain(self.key, self._compile, self.facts)
                 self._check_strict()
             return self._cubin
 
     def _compile(self) -> tuple[dict[str, Any], bytes]:
         """(what it was made from, the cubin)."""
-        target, origin = self.program.target, self.program.origin
         compiled = toolchain.compile_cubin(
-            self.emitted.text, target, options=self.options, config=self._config, locate=self.emitted.place
+            self.emitted.text,
+            self.program.target,
+            options=self.options,
+            config=self._config,
+            locate=self.emitted.place,
         )
         found = elf.resources(compiled.cubin)[self.emitted.entry]
-        header = {
+        resources = {"registers": found.registers, "stack_bytes": found.stack_bytes}
+        return {**self.facts(), "resources": resources}, compiled.cubin
+
+    def facts(self) -> dict[str, Any]:
+        """What the cubin is made from, in the clear, for `warpjit cache`; where there is no compiler, its name is None.
+
+        `text`, `flags`, `target`, `compiler` and `schema` are what the key is made of; the others say what made the
+        text what it is.
+        """
+        origin = self.program.origin
+        try:
+            compiler = self.compiler
+        except CompileError:
+            compiler = None
+        return {
             "kernel": self.program.kernel.name,
             "source": origin.source,
             "parameters": dict(origin.parameters),
             "options": dict(origin.options),
             "captures": dict(shown(self.program.captures)),
-            "target": target.name,
+            "helpers": _helpers(self.program.captures),
+            "target": self.program.target.name,
             "flags": list(self.options),
-            "compiler": self.compiler,
+            "compiler": compiler,
             "text": key_of({"text": self.emitted.text}),
             "generator": generator_digest(self._store),
             "warpjit": VERSION,
-            "resources": {"registers": found.registers, "stack_bytes": found.stack_bytes},
+            "schema": SCHEMA,
         }
-        return header, compiled.cubin
 
     def _check_strict(self) -> None:
         assert self._cubin is not None
@@ -175,6 +195,16 @@ class Built:
         return Resources(
             found.registers, found.stack_bytes, self.program.plan.shared_bytes + found.shared_bytes + reserved
         )
+
+
+def _helpers(captures: tuple[Capture, ...]) -> dict[str, str]:
+    """The functions that a trace went through, with a digest of what each one's definition says."""
+    found = {}
+    for each in captures:
+        if each.name == "__code__" and isinstance(each.holder, types.FunctionType):
+            with contextlib.suppress(NoDigest):
+                found[each.holder.__qualname__] = Forms().digest_of_code(each.holder)
+    return found
 
 
 def build(program: Program, config: Config) -> Built:

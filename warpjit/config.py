@@ -20,6 +20,7 @@ class Config:
     target      WARPJIT_TARGET      architecture that CPU calls are verified for, and built for without a GPU: "sm_90a"
     cpu         WARPJIT_CPU         "simulate" (default) or "error": refuse CPU tensors
     retrace     WARPJIT_RETRACE     True ("1"): trace kernels that the index knows too, and report where it is wrong
+    log         WARPJIT_LOG         names, with commas: of what is reported on stderr ("cache")
     lineinfo    WARPJIT_LINEINFO    True ("1"): build with #line and -lineinfo, for profilers
     debug       WARPJIT_DEBUG       True ("1"): kernels decorated from now on check `assert` and `print`
     cuda_home   CUDA_HOME           the toolkit's root; None: ask `nvcc --dryrun`
@@ -30,6 +31,7 @@ class Config:
     target: str | None = None
     cpu: str = "simulate"
     retrace: bool = False
+    log: tuple[str, ...] = ()
     lineinfo: bool = False
     debug: bool = False
     cuda_home: str | None = None
@@ -44,6 +46,7 @@ def read() -> Config:
         target=env.get("WARPJIT_TARGET") or None,
         cpu=env.get("WARPJIT_CPU") or "simulate",
         retrace=env.get("WARPJIT_RETRACE", "") not in ("", "0"),
+        log=tuple(filter(None, map(str.strip, env.get("WARPJIT_LOG", "").split(",")))),
         lineinfo=env.get("WARPJIT_LINEINFO", "") not in ("", "0"),
         debug=env.get("WARPJIT_DEBUG", "") not in ("", "0"),
         cuda_home=env.get("CUDA_HOME") or None,

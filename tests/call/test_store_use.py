@@ -36,8 +36,8 @@ def counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Counts:
     seen = Counts()
     get, compile_cubin = store.Store.get, toolchain.compile_cubin
 
-    def counting_get(self: Any, key: str) -> Any:
-        entry = get(self, key)
+    def counting_get(self: Any, key: str, *facts: Any) -> Any:
+        entry = get(self, key, *facts)
         seen.hits += entry is not None
         seen.misses += entry is None
         return entry

@@ -191,6 +191,7 @@ def test_prune_leaves_locks(filled: Store, ask: Ask) -> None:
 def test_clear_removes_what_is_the_stores_own_and_nothing_else(filled: Store, ask: Ask) -> None:
     root = Path(str(filled.root))
     filled.obtain(key_of({"n": 9}), lambda: ({}, b""))
+    filled.change_tuning(KEYS[1], dict)
     entry = path_of(filled, "cubin", KEYS[0])
     entry.with_name(f".{entry.name}.77.0123456789ab").write_bytes(b"half")
     old = root / "v1" / "cubin" / "ab" / f"{'ab' * 32}.wjk"
@@ -202,9 +203,9 @@ def test_clear_removes_what_is_the_stores_own_and_nothing_else(filled: Store, as
         path.write_text("not the store's")
     stats = json.loads(ask("stats", "--json", "--dir", root))
     assert {name: each["files"] for name, each in stats["kinds"].items()} == {
-        **{"cubin": 4, "index": 1, "lock": 1, "temporary": 1, "tuning": 1}
+        **{"cubin": 4, "index": 1, "lock": 2, "temporary": 1, "tuning": 1}
     }
-    assert ask("clear", "--yes", "--dir", root).startswith("removed 9 files, ")
+    assert ask("clear", "--yes", "--dir", root).startswith("removed 10 files, ")
     assert sorted(path for path in root.rglob("*") if path.is_file()) == sorted(foreign)
     assert ask("clear", "--dir", root) == "removed 0 files, 0 B\n"
 

@@ -179,7 +179,7 @@ def test_who_waits_goes_on_as_soon_as_the_entry_is_there(tmp_path: Path) -> None
     store = Store(tmp_path, patience=30.0)
     with Locks(tmp_path / "v2" / "locks", 0.1).alone(KEY, lambda: False):
         Store(tmp_path).put(KEY, {}, CUBIN)
-        store.get = lambda key: None  # type: ignore[method-assign]  as if it had been published a moment later
+        store.get = lambda key, facts: None  # type: ignore[method-assign]  as if it had been published a moment later
         began = time.monotonic()
         assert store.obtain(KEY, lambda: pytest.fail("compiled")) == CUBIN
     assert time.monotonic() - began < 2.0

@@ -24,36 +24,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpjit import config
 from warpjit.cli.command import Command, Group
+from warpjit.cli.directory import SHORT, add_directory, add_json, entries, root_of
 from warpjit.cli.printing import ago_text, counted, print_facts, print_json, print_table, size_text
 from warpjit.errors import CacheError
-from warpjit.store import Store, contents, default_root, eviction, export_bundle, import_bundle
+from warpjit.store import Store, contents, eviction, export_bundle, import_bundle
+from warpjit.store.compare import flat
 from warpjit.store.contents import KINDS, Item
 from warpjit.store.entry import CUBIN, SCHEMA, DamagedEntryError
 from warpjit.store.store import LIMIT
-
-SHORT = 12
-"""Digits of a key in a table."""
-
-
-def add_directory(parser: ArgumentParser) -> None:
-    parser.add_argument("--dir", help="the cache's directory (default: the one that kernels use)")
-
-
-def root_of(chosen: Namespace) -> Path:
-    """The directory that a command is about. CacheError: there is none, or it cannot be trusted."""
-    named = Path(chosen.dir).expanduser().absolute() if chosen.dir else default_root(config.read())
-    return contents.checked_root(named)
-
-
-def _json_argument(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _entries(chosen: Namespace) -> list[Item]:
-    return [each for each in contents.items(root_of(chosen)) if each.current]
-
 
 # ---- ls ---------------------------------------------------------------------------------------------------------
 
@@ -62,12 +41,12 @@ def _ls_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", default="", help="only kernels whose name contains this")
     parser.add_argument("--kind", choices=KINDS, default=CUBIN, help="which entries (default: cubin)")
     parser.add_argument("--target", help="only what was built for this target: sm_90a")
-    _json_argument(parser)
+    add_json(parser)
     add_directory(parser)
 
 
 def _ls(chosen: Namespace) -> None:
-    found = sorted((each for each in _entries(chosen) if each.kind == chosen.kind), key=lambda each: -each.used)
+    found = sorted((each for each in entries(root_of(chosen)) if each.kind == chosen.kind), key=lambda each: -each.used)
     records = [_record(each) for each in found]
     records = [each for each in records if chosen.text in each["kernel"] and chosen.target in (None, each["target"])]
     if chosen.json:
@@ -102,12 +81,12 @@ def _header(item: Item) -> Mapping[str, Any]:
 
 def _show_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("key", help="of the entry; its first digits do where no other begins with them")
-    _json_argument(parser)
+    add_json(parser)
     add_directory(parser)
 
 
 def _show(chosen: Namespace) -> None:
-    item = contents.match(_entries(chosen), chosen.key)
+    item = contents.match(entries(root_of(chosen)), chosen.key)
     try:
         found = contents.whole(item)
     except (OSError, DamagedEntryError) as error:
@@ -123,17 +102,31 @@ def _show(chosen: Namespace) -> None:
     print_facts(flat(found.header))
 
 
-def flat(header: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """What an entry was made from as dotted names and texts: `parameters.A`, `resources.registers`."""
-    found: dict[str, str] = {}
-    for name, value in header.items():
-        if isinstance(value, Mapping) and value:
-            found.update(flat(value, f"{prefix}{name}."))
-        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
-            found[prefix + name] = " ".join(value)
-        else:
-            found[prefix + name] = value if isinstance(value, str) else repr(value)
-    return found
+# ---- why --------------------------------------------------------------------------------------------------------
+
+
+def _why_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "kernel",
+        help="module:kernel or script.py:kernel, whose top level is EXECUTED to find it; or the key of an entry",
+    )
+    parser.add_argument(
+        "specs",
+        nargs="*",
+        default=[],
+        metavar="SPEC",
+        help='what it is called on: "float16[128, 64]" for a tensor, int32, 3, and NAME=value for constants '
+        "(default: what its annotations say)",
+    )
+    parser.add_argument("--target", help="the architecture (default: that of a call here): sm_90a")
+    add_json(parser)
+    add_directory(parser)
+
+
+def _why(chosen: Namespace) -> None:
+    from warpjit.cli.why import why  # noqa: PLC0415  other commands start without the stages of a kernel
+
+    why(chosen)
 
 
 # ---- verify -----------------------------------------------------------------------------------------------------
@@ -143,22 +136,22 @@ def _verify_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--heal", action="store_true", help="remove what is damaged; it is made again when it is needed"
     )
-    _json_argument(parser)
+    add_json(parser)
     add_directory(parser)
 
 
 def _verify(chosen: Namespace) -> int:
-    entries = _entries(chosen)
-    damaged = list(contents.verify(entries))
+    found = entries(root_of(chosen))
+    damaged = list(contents.verify(found))
     healed = {each.path for each in contents.remove(each.item for each in damaged)} if chosen.heal else set()
     left = [each for each in damaged if each.item.path not in healed]
     if chosen.json:
         rows = [{"path": str(each.item.path), "why": each.why, "removed": each.item.path in healed} for each in damaged]
-        print_json({"entries": len(entries), "damaged": rows})
+        print_json({"entries": len(found), "damaged": rows})
         return 1 if left else 0
     for each in damaged:
         print(f"{each.item.path}: {each.why}{' (removed)' if each.item.path in healed else ''}")
-    print(f"{counted(len(entries), 'entry', 'entries')}, {len(damaged)} damaged")
+    print(f"{counted(len(found), 'entry', 'entries')}, {len(damaged)} damaged")
     return 1 if left else 0
 
 
@@ -236,7 +229,7 @@ def _clear(chosen: Namespace) -> int:
 
 
 def _stats_arguments(parser: ArgumentParser) -> None:
-    _json_argument(parser)
+    add_json(parser)
     add_directory(parser)
 
 
@@ -307,6 +300,7 @@ CACHE = Group(
     (
         Command("ls", "the entries, those used last first", _ls_arguments, _ls),
         Command("show", "an entry: what it was made from, what it takes", _show_arguments, _show),
+        Command("why", "what an entry is made of now, and how the nearest stored one differs", _why_arguments, _why),
         Command("verify", "read every entry in full and name the damaged ones", _verify_arguments, _verify),
         Command("prune", "remove what was not used for longest", _prune_arguments, _prune),
         Command("clear", "remove everything that is the cache's own", _clear_arguments, _clear),

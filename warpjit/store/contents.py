@@ -28,7 +28,7 @@ SHORTEST = 4
 _KEY = re.compile(r"[0-9a-f]{64}")
 _FOLDER = re.compile(r"v[0-9]{1,9}")
 _OWN = re.compile(
-    r"(cubin|index|tuning)/[0-9a-f]{2}/(\.?[0-9a-f]{64}\.(wjk|json)(\.[0-9]+\.[0-9a-f]+)?)|locks/[0-9a-f]{2}\.lock"
+    r"(cubin|index|tuning)/[0-9a-f]{2}/(\.?[0-9a-f]{64}\.(wjk|json)(\.[0-9]+\.[0-9a-f]+)?)|locks/[a-z-]*[0-9a-f]{2}\.lock"
 )
 """The names, below a schema's folder, that a store gives to files: entries, unpublished entries, locks."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpjit.store import log
 from warpjit.store.files import TEMPORARY, discard
 
 YOUNG = 3600.0
@@ -70,4 +71,6 @@ def evict(folder: Path, limit: int, now: float | None = None) -> list[Path]:
         if (each.temporary or total > limit) and discard(each.path):
             total -= each.size
             removed.append(each.path)
+    if removed:
+        log.CACHE.info("evicted %d files, %d bytes are left", len(removed), total)
     return removed

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from warpjit.store import log
 from warpjit.store.files import make_private
 
 try:
@@ -52,13 +53,17 @@ class Locks:
         mine = self._mine.get(stripe) == threading.get_ident()
         with ExitStack() as held:
             if self._works and not mine and stripe not in self._useless:
-                self._wait(stripe, published, self._patience if patience is None else patience, held)
+                begin = time.monotonic()
+                if self._wait(stripe, published, self._patience if patience is None else patience, held):
+                    waited = time.monotonic() - begin
+                    log.CACHE.info("%s: waited %.2f s for another process", log.short(key), waited)
             yield
 
-    def _wait(self, stripe: str, published: Callable[[], bool], patience: float, held: ExitStack) -> None:
+    def _wait(self, stripe: str, published: Callable[[], bool], patience: float, held: ExitStack) -> bool:
+        """Have the lock in `held`, or not; whether another process had it."""
         import filelock  # noqa: PLC0415  a hit does without
 
-        deadline = time.monotonic() + patience
+        deadline, waited = time.monotonic() + patience, False
         try:
             make_private(self._folder)
             path = self._folder / f"{stripe}.lock"
@@ -68,20 +73,22 @@ class Locks:
                 try:
                     lock.acquire(timeout=POLL, poll_interval=POLL)
                 except filelock.Timeout:
+                    waited = True
                     if published():
-                        return
+                        return waited
                     if time.monotonic() >= deadline:
                         # Whoever hangs there would make the next kernel wait as well.
                         self._useless.add(stripe)
-                        return
+                        return waited
                 else:
                     self._mine[stripe] = threading.get_ident()
                     held.callback(_release, lock)
                     held.callback(self._mine.pop, stripe, None)
-                    return
+                    return waited
         except (OSError, NotImplementedError):
             # No locks on this file system (ENOLCK, ENOSYS, ESTALE), or no room for the file: it is compiled at once.
             self._works = False
+            return waited
 
 
 def _probe(path: Path) -> None:

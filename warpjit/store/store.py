@@ -12,14 +12,15 @@ import functools
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from warpjit.config import Config
+from warpjit.store import compare, eviction, files, log, place
 from warpjit.store import entry as format_of
-from warpjit.store import eviction, files, place
 from warpjit.store.entry import CUBIN, INDEX, SCHEMA, SUFFIX, TUNING, DamagedEntryError, Entry
 from warpjit.store.locks import Locks
 
@@ -32,6 +33,10 @@ TUNING_PATIENCE = 600.0
 EVICT_EVERY = 32
 """Entries that a process writes between two looks at how much room they take; the first is before the first."""
 _log = logging.getLogger("warpjit.store")
+
+
+Facts: TypeAlias = Callable[[], Mapping[str, Any]]
+"""What an entry is made from, made when it is asked for."""
 
 
 @dataclass
@@ -74,24 +79,37 @@ class Store:
 
     # ---- cubins ----------------------------------------------------------------------------------
 
-    def get(self, key: str) -> Entry | None:
-        """The cubin stored under `key`; None if there is none or it cannot be trusted."""
+    def get(self, key: str, facts: Facts | None = None) -> Entry | None:
+        """The cubin stored under `key`; None if there is none or it cannot be trusted.
+
+        `facts` gives what the header of a new entry would say: a log tells how the nearest one differs.
+        """
         found = self._read(CUBIN, key, functools.partial(format_of.unpack, CUBIN))
         self.counts.hits += found is not None
         self.counts.misses += found is None
+        if log.on():
+            if found is not None:
+                self._tell("hit", key, found.header)
+            else:
+                log.CACHE.info("miss %s: %s", log.short(key), self._why_missing(key, facts))
         return found
 
     def put(self, key: str, header: Mapping[str, Any], cubin: bytes) -> None:
         """Keep `cubin` under `key` with `header`, the JSON-able facts that it was made from. Never raises OSError."""
         self._write(CUBIN, key, format_of.pack(CUBIN, key, header, cubin))
 
-    def obtain(self, key: str, make: Callable[[], tuple[Mapping[str, Any], bytes]]) -> bytes:
+    def obtain(
+        self,
+        key: str,
+        make: Callable[[], tuple[Mapping[str, Any], bytes]],
+        facts: Facts | None = None,
+    ) -> bytes:
         """The cubin stored under `key`, else what `make` gives, (header, cubin), which is kept.
 
         Of several processes that ask at once, one makes it and the others wait, for a while. What `make` raises is
-        raised, and nothing is kept.
+        raised, and nothing is kept. `facts` as for `get`.
         """
-        found = self.get(key)
+        found = self.get(key, facts)
         if found is not None:
             return found.cubin
         folder = self.folder
@@ -108,10 +126,23 @@ class Store:
         return self._locks
 
     def _make(self, key: str, make: Callable[[], tuple[Mapping[str, Any], bytes]]) -> bytes:
+        begin = time.perf_counter()
         header, cubin = make()
         self.counts.made += 1
+        if log.on():
+            self._tell("compiled", key, header, f" in {time.perf_counter() - begin:.2f} s, {len(cubin):,} bytes")
         self.put(key, header, cubin)
         return cubin
+
+    def _why_missing(self, key: str, facts: Facts | None) -> str:
+        if facts is None or self._root is None:
+            return "no entry"
+        return compare.why_missing(self._root, key, facts())
+
+    def _tell(self, what: str, key: str, header: Mapping[str, Any], more: str = "") -> None:
+        """On the log, what happened to a cubin."""
+        words = (what, str(header.get("kernel", "")), str(header.get("target", "")), log.short(key))
+        log.CACHE.info("%s%s", " ".join(filter(None, words)), more)
 
     # ---- JSON ------------------------------------------------------------------------------------
 
@@ -200,6 +231,7 @@ class Store:
             return None
         except (OSError, DamagedEntryError) as error:
             self._say("read", f"an entry of the kernel cache is ignored ({path}): {error}")
+            log.CACHE.info("%s is damaged: %s", log.short(key), error)
             if isinstance(error, DamagedEntryError):
                 files.discard(path)
             return None
@@ -257,6 +289,7 @@ def _record(data: bytes) -> Entry:
 
 def store_of(config: Config) -> Store:
     """The store that a configuration asks for: one for each place, so that what it has said is the process's."""
+    log.follow(config.log)
     return _store(place.default_root(config))
 
 

@@ -13,7 +13,7 @@ KEY = "ab" * 32
 
 def no_directory(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Where neither the user's cache directory nor a temporary one can be used:"""
-    patch.setattr("warpjit.cli.cache.default_root", lambda config: None)
+    patch.setattr("warpjit.cli.directory.default_root", lambda config: None)
 
 
 def damaged(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -78,6 +78,19 @@ TOPIC = Topic(
             "command('warpjit cache import kernels.zip')",
             "the kernel cache cannot be written: No space left on device",
             given=bundle,
+        ),
+        Case(
+            "command('warpjit cache why missing.py:kernel')",
+            "expected a kernel as module:name or script.py:name, but missing.py:kernel gives FileNotFoundError: "
+            "[Errno 2] No such file or directory: 'missing.py'",
+        ),
+        Case(
+            "command('warpjit cache why math:pi')",
+            "expected a function decorated with @warpjit but math:pi is 3.141592653589793",
+        ),
+        Case(
+            "command('warpjit cache why 601105766e1f int32')",
+            "expected 601105766e1f alone, or a kernel as module:name or script.py:name with SPECs",
         ),
     ),
     text="`command` stands for the shell here.",
