@@ -118,6 +118,8 @@ def test_an_entry_says_what_it_is(counts: Counts, tmp_path: Path) -> None:
         },
         "options": {"contract": True, "strict": False, "unverified": False, "debug": False, "max_registers": None},
         "captures": {"T": "module warpjit.frontend.language", "step": "1"},
+        "helpers": {},
+        "schema": store.SCHEMA,
         "target": "sm_80",
         "flags": [],
         "warpjit": package.__version__,
