@@ -103,7 +103,7 @@ def gemm(case: Case) -> Kernel:
     batches = (T.dynamic("batch"),) if case.batched else ()
     M, N, K = (T.dynamic(name, multiple_of=size) for name, size in zip("mnk", case.multiples, strict=True))
 
-    # Not strict: a product that some compiler spills a register of is slower, not wrong. Tests hold the large tiles to it.
+    # Not strict: a product that some compiler spills a register of is slower, not wrong; tests hold large tiles to it.
     @warpjit
     def gemm(
         A: T.Tensor((*batches, *((K, M) if a_turned else (M, K)))),
