@@ -16,6 +16,7 @@ from warpjit.frontend.language.types import SCALAR_TYPES, ScalarType, Tensor, co
 from warpjit.isa import table
 from warpjit.isa.calculator import listed
 from warpjit.isa.row import Kind, Mode, Row
+from warpjit.layout.drawn import Drawn
 
 HEAD = """# The language `T`
 
@@ -164,7 +165,7 @@ def _layouts() -> Iterator[str]:
     yield f"### `T.cuda.layout.SwizzleMode`\n\n{markdown(layout.SwizzleMode.__doc__)}\n"
     for kind in (layout.TileLayout, layout.ComposeLayout):
         yield f"### `{kind.__name__}`\n\n{markdown(kind.__doc__)}\n"
-        for name, member in vars(kind).items():
+        for name, member in {**vars(kind), **vars(Drawn)}.items():
             function = getattr(member, "__func__", member)
             if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
                 yield _entry(f"{kind.__name__}.{name}", function, level=4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -20,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def docs() -> ModuleType:
+def docs() -> Iterator[ModuleType]:
     """`docs/generate.py` with what it imports."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
-        return __import__("generate")
+        yield __import__("generate")
 
 
 def test_the_files_in_the_tree_are_fresh(docs):
