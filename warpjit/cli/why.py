@@ -111,6 +111,7 @@ def _script(path: Path) -> Any:
     import importlib.util  # noqa: PLC0415  rarely needed
 
     sys.path.insert(0, str(path.resolve().parent))
+    path.stat()  # a file that is missing is named as it was given
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None, "its name ends with .py"
     module = importlib.util.module_from_spec(spec)
