@@ -32,7 +32,7 @@ SECONDS = 30
 THREADS = 16
 """Programs that are built at once."""
 EXPECTED = ("more than 4,096", "does not fit", "is too large for", "expected it within shape")
-"""Refusals that a right program may meet: literals computed while tracing, loops that are too long to expand, and windows
+"""Refusals that a right program may meet: literals computed while tracing, loops that are too long to expand, windows
 that are known to lie outside where they would be made."""
 
 Tensors = dict[str, torch.Tensor]
