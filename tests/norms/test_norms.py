@@ -204,3 +204,16 @@ def test_refused(call: Callable[[], object], says: str) -> None:
         call()
     assert str(caught.value).startswith(says)
     assert (X == 0).all()
+
+
+def test_results_that_torch_would_not_copy_to(device) -> None:
+    """A transposed `out` gets its results by a copy, also where it is a leaf with a gradient or an inference tensor."""
+    x = torch.arange(24.0, device=device).view(4, 6)
+    with torch.inference_mode():
+        inference = torch.empty(6, 4, device=device).T
+    leaf = torch.empty(6, 4, device=device, requires_grad=True)
+    for out in (inference, leaf.T):
+        assert softmax(x, out=out) is out
+        check_softmax(x, out.detach())
+    assert softmax(x.T, 0, out=leaf) is leaf
+    check_softmax(x.T, leaf.detach(), 0)

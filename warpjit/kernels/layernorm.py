@@ -34,7 +34,7 @@ def layernorm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *
     """
     rows.checked("x", x)
     more = rows.vector("weight", weight, x), rows.vector("bias", bias, x)
-    return rows.run(kernel, x, out, *more, float(eps))
+    return rows.run(kernel, x, out, *more, rows.number("eps", eps))
 
 
 @functools.cache

@@ -32,7 +32,7 @@ def rmsnorm(x: Any, weight: Any = None, eps: float | None = None, *, out: Any = 
     import torch  # noqa: PLC0415  heavy
 
     rows.checked("x", x)
-    eps = torch.finfo(x.dtype).eps if eps is None else float(eps)
+    eps = torch.finfo(x.dtype).eps if eps is None else rows.number("eps", eps)
     return rows.run(kernel, x, out, rows.vector("weight", weight, x), eps)
 
 

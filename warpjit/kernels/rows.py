@@ -19,6 +19,7 @@ from warpjit.errors import ArgumentError
 from warpjit.frontend import language as T
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel
+from warpjit.kernels.matmul import Facts
 
 WARP = 32
 BLOCK = 128
@@ -80,6 +81,12 @@ def checked(name: str, x: Any, like: Any = None) -> Any:
     """`x`, if it is a tensor of floats with an axis (of the shape and type of `like`); else ArgumentError."""
     if not hasattr(x, "data_ptr"):
         raise ArgumentError(f"{name}: expected a tensor but got {brief(x)}")
+    try:
+        x.stride(), x.data_ptr()
+    except RuntimeError as error:
+        raise ArgumentError(f"{name}: expected a dense tensor in memory, but {error}") from None
+    if x.is_nested:
+        raise ArgumentError(f"{name}: expected a dense tensor in memory but got a nested one")
     if like is not None and (x.shape != like.shape or x.dtype != like.dtype):
         raise ArgumentError(
             f"{name}: expected shape {tuple(like.shape)} of {like.dtype} but got shape {tuple(x.shape)} of {x.dtype}"
@@ -89,6 +96,16 @@ def checked(name: str, x: Any, like: Any = None) -> Any:
             f"{name}: expected floats with one axis or more but got shape {tuple(x.shape)} of {x.dtype}"
         )
     return x
+
+
+def number(name: str, value: Any) -> float:
+    """`value` as a float, if it is a number; else ArgumentError."""
+    try:
+        if not isinstance(value, str | bytes):
+            return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        pass
+    raise ArgumentError(f"{name}: expected a number but got {brief(value)}")
 
 
 def matrix(x: Any) -> Any:
@@ -114,13 +131,16 @@ def run(kernel_of: Callable[[Case], Kernel], x: Any, out: Any, *more: Any) -> An
 
     if out is None:
         out = torch.empty_like(checked("x", x))
-    else:
-        checked("out", out, checked("x", x))
+    elif not checked("out", out, checked("x", x)).is_contiguous() and Facts.of("out", out).overlaps:
+        raise ArgumentError(
+            f"out: expected a place in memory for each element but got shape {tuple(out.shape)} with strides {out.stride()}"
+        )
     if x.numel():
         source, target = matrix(x), matrix(out)
         kernel_of(case_of(x.shape[-1], x.element_size()))(source, *more, target)
         if target.data_ptr() != out.data_ptr():
-            out.copy_(target.view(out.shape))
+            with torch.inference_mode():  # in which leaves with a gradient and inference tensors may be written
+                out.copy_(target.view(out.shape))
     return out
 
 

@@ -16,6 +16,16 @@ TOPIC = Topic(
             "softmax(x, out=x.T)",
             "out: expected shape (2, 4) of torch.float32 but got shape (4, 2) of torch.float32",
         ),
+        Case(
+            "softmax(x, out=torch.zeros(1, 4).expand(2, 4))",
+            "out: expected a place in memory for each element but got shape (2, 4) with strides (0, 1)",
+        ),
+        Case("softmax(x.to_sparse_csr())",
+             "x: expected a dense tensor in memory, but Sparse CSR tensors do not have strides"),
+        Case("softmax(torch.nested.nested_tensor([x, x], layout=torch.jagged))",
+             "x: expected a dense tensor in memory but got a nested one"),
+        Case('rmsnorm(x, eps="1e-5")', "eps: expected a number but got '1e-5'"),
+        Case("layernorm(x, eps=None)", "eps: expected a number but got None"),
         Case("layernorm(x, torch.ones(2))", "weight: expected shape (4,) but got shape (2,)"),
     ),
     frame="""\
@@ -27,4 +37,4 @@ x = torch.zeros(2, 4)
 ...
 """,
     error=ArgumentError,
-)
+)  # fmt: skip
