@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +67,10 @@ def attention(
     """
     import torch  # noqa: PLC0415  heavy
 
+    if not isinstance(causal, bool):
+        raise ArgumentError(f"causal: expected a bool but got {brief(causal)}")
+    if not isinstance(tile, Tile | None) and tile != TUNE:
+        raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {brief(tile)}')
     facts = tuple(Facts.of(name, each) for name, each in (("q", q), ("k", k), ("v", v)))
     if out is None:
         out = torch.empty(_shape(*facts), dtype=q.dtype, device=q.device)
@@ -126,7 +131,7 @@ def _copied(x: Any) -> Any:
 def _scale(scale: Any, dim: int) -> float:
     if scale is None:
         return 1.0 / math.sqrt(dim)
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0.0 < scale < math.inf:
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0.0 < scale <= sys.float_info.max:
         raise ArgumentError(f"scale: expected a positive number or None but got {brief(scale)}")
     return float(scale)
 
@@ -160,10 +165,6 @@ def _shape(q: Facts, k: Facts, v: Facts) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=4096)
 def _plan(q: Facts, k: Facts, v: Facts, out: Facts, causal: bool, tile: Tile | None) -> Plan:
     shape = _shape(q, k, v)
-    if not isinstance(causal, bool):
-        raise ArgumentError(f"causal: expected a bool but got {brief(causal)}")
-    if not isinstance(tile, Tile | None):
-        raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {brief(tile)}')
     if out.dtype != q.dtype or tuple(out.shape) != shape or out.strides[-1] != 1 or out.overlaps:
         raise ArgumentError(
             f"out: expected {q.dtype} of shape {shape}, with contiguous rows and a place in memory for each element, "

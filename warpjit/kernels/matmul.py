@@ -80,6 +80,8 @@ def matmul(
         raise ArgumentError(f"operands: expected a tuple, (x,) for one operand, but got a {type(operands).__name__}")
     if operands and epilogue is None:
         raise ArgumentError("matmul: operands are arguments of an epilogue, but there is none")
+    if not isinstance(tile, Tile | None) and tile != TUNE:
+        raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {brief(tile)}')
     left, right = Facts.of("a", a), Facts.of("b", b)
     if out is None:
         out = torch.empty(_shape(left, right), dtype=a.dtype, device=a.device)
@@ -230,8 +232,6 @@ def _shape(a: Facts, b: Facts) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=4096)
 def plan_of(a: Facts, b: Facts, out: Facts, leads: tuple[int | None, ...], tile: Tile | None, place: Any) -> Plan:
     """`leads`: of the operands of the epilogue with 3 axes, the first. `place`: a CUDA device, or the CPU's target."""
-    if not isinstance(tile, Tile | None):
-        raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {tile!r}')
     shape = _shape(a, b)
     (*batch, m, n), k = shape, a.shape[-1]
     if str(out.dtype) not in RESULTS or tuple(out.shape) != shape or (n > 1 and out.strides[-1] != 1):

@@ -6,6 +6,7 @@ Left out: batches; a type of 8 bits for the result.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,10 @@ def matmul_int8(
     """
     import torch  # noqa: PLC0415  heavy
 
+    if not isinstance(tile, Tile | None):
+        raise ArgumentError(f"tile: expected a Tile or None but got {brief(tile)}")
+    if not isinstance(out_dtype, torch.dtype | None):
+        raise ArgumentError(f"out_dtype: expected a torch.dtype or None but got {brief(out_dtype)}")
     left, right = Facts.of("a", a), Facts.of("b", b)
     m, n = _shape(left, right)
     if out is None:
@@ -102,7 +107,7 @@ def _scales(scale_a: Any, scale_b: Any, shape: tuple[int, int]) -> tuple[Any, ..
 def _vector(name: str, scale: Any, length: int, matrix: tuple[int, int]) -> Any:
     if scale is None:
         return 1.0
-    if isinstance(scale, (int, float)) and not isinstance(scale, bool):
+    if isinstance(scale, float) or (type(scale) is int and abs(scale) <= sys.float_info.max):
         return float(scale)
     if not hasattr(scale, "data_ptr"):
         raise ArgumentError(f"{name}: expected a number or a tensor but got {brief(scale)}")
@@ -133,8 +138,6 @@ def _shape(a: Facts, b: Facts) -> tuple[int, int]:
 @functools.lru_cache(maxsize=4096)
 def _plan(a: Facts, b: Facts, out: Facts, scales: tuple[bool, ...], tile: Tile | None, place: Any) -> Plan:
     """`scales`: whether they are vectors, if there are any. `place`: a CUDA device, or the CPU's target."""
-    if not isinstance(tile, Tile | None):
-        raise ArgumentError(f"tile: expected a Tile or None but got {tile!r}")
     (m, n), k = _shape(a, b), a.shape[1]
     types = SCALED if scales else RESULTS
     if str(out.dtype) not in types or tuple(out.shape) != (m, n) or (n > 1 and out.strides[-1] != 1):

@@ -31,6 +31,7 @@ TOPIC = Topic(
              "for a of shape (16, 32)"),
         Case("matmul(a, b, operands=[1])", "operands: expected a tuple, (x,) for one operand, but got a list"),
         Case("matmul(a, b, operands=(1,))", "matmul: operands are arguments of an epilogue, but there is none"),
+        Case("matmul(a, b, tile=[64])", "tile: expected a Tile, \"tune\" or None but got [64]"),
         Case("matmul(a, b, tile=64)", "tile: expected a Tile, \"tune\" or None but got 64"),
         Case("matmul(a, b, torch.zeros(16, 8).half())",
              "out: expected a tensor of shape (16, 16) with contiguous rows, of float16, bfloat16 or float32, but "
@@ -50,6 +51,9 @@ TOPIC = Topic(
         Case("matmul_int8(i, i, torch.zeros(3))",
              "scale_a: expected float32 of one element, of shape (16,) or (16, 1), but got shape (3,) of "
              "torch.float32"),
+        Case("matmul_int8(i, i, 10**400)", "scale_a: expected a number or a tensor but got an int of 1329 bits"),
+        Case('matmul_int8(i, i, out_dtype="float16")', "out_dtype: expected a torch.dtype or None but got 'float16'"),
+        Case("matmul_int8(i, i, tile=[64])", "tile: expected a Tile or None but got [64]"),
         Case("matmul_int8(i, i, tile=64)", "tile: expected a Tile or None but got 64"),
         Case("matmul_int8(i, i, out=torch.zeros(16, 8, dtype=torch.int32))",
              "out: expected a tensor of shape (16, 16) with contiguous rows, of one of float16, bfloat16, float32, "
@@ -70,6 +74,10 @@ TOPIC = Topic(
              "v: expected k's type and shape, torch.float16 and (1, 2, 16, 64), but got torch.float16 of shape (1, "
              "1, 16, 64)"),
         Case("attention(q, q, q, scale=-1)", "scale: expected a positive number or None but got -1"),
+        Case("attention(q, q, q, scale=10**400)",
+             "scale: expected a positive number or None but got an int of 1329 bits"),
+        Case("attention(q, q, q, causal=[])", "causal: expected a bool but got []"),
+        Case("attention(q, q, q, tile={})", "tile: expected a Tile, \"tune\" or None but got {}"),
         Case("attention(q, q, q, causal=1)", "causal: expected a bool but got 1"),
         Case("attention(q, q, q, tile=64)", "tile: expected a Tile, \"tune\" or None but got 64"),
         Case("attention(q, q, q, out=q.float())",
