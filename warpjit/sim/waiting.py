@@ -21,6 +21,7 @@ from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Step
 
 Array: TypeAlias = npt.NDArray[Any]
+_BARRIERS = 16
 _IDS = 1 << 16  # barrier ids are small; a key is CTA * _IDS + id
 
 
@@ -83,6 +84,7 @@ class Waiting:
             passing.pc = step.site + 1
         if waiting is None:
             return go
+        self._check_agreed(step, waiting)
         keys = waiting.rows // self.state.census.warps * _IDS + self._scalar(step, "id", waiting, 0)
         counts = self._scalar(step, "count", waiting, 0)
         if isinstance(step.row.effect, BarrierArrive):
@@ -93,6 +95,30 @@ class Waiting:
             return [*go, waiting, *self.release()]
         self.at_barriers.append(AtBarrier(waiting, step, keys, counts))
         return go + self.release()
+
+    def _check_agreed(self, step: Step, group: Group) -> None:
+        """The lanes of a warp name one barrier, from 0 to 15, and one number of threads."""
+        for name, legal in (
+            ("id", range(_BARRIERS)),
+            ("count", range(LANES, LANES * self.state.census.warps + 1, LANES)),
+        ):
+            bound = step.find(name)
+            if bound is None:
+                continue
+            values = self.state.values.read(bound.atoms[0][0], self.state.index(group.rows))
+            values = np.broadcast_to(values, (len(group.rows), LANES))
+            agreed = np.take_along_axis(values, np.argmax(group.mask, axis=1)[:, None], axis=1)
+            bad = np.flatnonzero(((values != agreed) & group.mask).any(axis=1) | ~np.isin(agreed[:, 0], legal))
+            if bad.size:
+                given = values[bad[0]][group.mask[bad[0]]]
+                got = str(given.min()) if given.min() == given.max() else f"{given.min()} to {given.max()}"
+                last = f" in steps of {legal.step}" if legal.step > 1 else ""
+                sentence = (
+                    f"{step.row.text}: expected one {name} for the whole warp, from {legal[0]} to {legal[-1]}{last}, "
+                    f"but got {got}"
+                )
+                self.state.findings.add_warps(sentence, step.loc, group.rows[bad])
+        self.state.findings.settle()
 
     def _scalar(self, step: Step, name: str, group: Group, default: int) -> Array:
         """An operand that all lanes of a warp agree on."""

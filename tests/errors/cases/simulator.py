@@ -86,6 +86,12 @@ TOPIC = Topic(
             """,
              "divergent barrier: it waits for 32 threads, other warps at the same barrier for 64; CTA (0, 0, 0), "
              "warp 1", 'T.ptx["bar.sync"](1, 32)'),
+        Case("T.cuda.named_barrier_sync(T.cuda.lane_id(), 64)",
+             "bar.sync: expected one id for the whole warp, from 0 to 15, but got 0 to 31; CTA (0, 0, 0), warp 0 (and 1 "
+             "more warp)", "T.cuda.named_barrier_sync(T.cuda.lane_id(), 64)"),
+        Case("T.cuda.named_barrier_arrive(1, 30 + n)",
+             "bar.arrive: expected one count for the whole warp, from 32 to 64 in steps of 32, but got 35; "
+             "CTA (0, 0, 0), warp 0 (and 1 more warp)", "T.cuda.named_barrier_arrive(1, 30 + n)"),
         Case("T.cuda.mbarrier_wait(bars.ptr(0), 0)",
              "mbarrier misuse: bars[0] is used before mbarrier.init (or after mbarrier.inval); CTA (0, 0, 0), warp "
              "0, lane 0 (and 31 more threads)", "T.cuda.mbarrier_wait(bars.ptr(0), 0)", frame=BARE),
