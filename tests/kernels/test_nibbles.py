@@ -71,6 +71,21 @@ def test_nibbles_in_memory_and_registers(device, run, name):
 ONE = T.cuda.LaunchConfig(grid=1, block=32)
 
 
+@warpjit
+def parts_of_a_word(Out: T.Tensor((3, 32), "int32")):
+    T.device_entry(launch=ONE)
+    lane, some, filled = T.cuda.lane_id(), T.alloc_local((8,), "int4"), T.alloc_local((4,), "uint4")
+    some[2], some[7] = lane, -3
+    filled.fill(11)
+    Out[0, lane], Out[1, lane], Out[2, lane] = some[2], some[7], filled[3]
+
+
+def test_an_element_is_read_beside_others_that_nobody_wrote(device):
+    out = torch.zeros(3, 32, dtype=torch.int32, device=device)
+    parts_of_a_word(out)
+    assert out.tolist() == [[(lane + 8) % 16 - 8 for lane in range(32)], [-3] * 32, [11] * 32]
+
+
 def test_what_halves_of_bytes_cannot_do():
     def odd(Out):
         T.device_entry(launch=ONE)

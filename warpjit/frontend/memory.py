@@ -277,8 +277,10 @@ def _nibble_word(builder: Builder, tensor: TensorValue, element: int) -> tuple[S
 
 def _read_nibble(builder: Builder, tensor: TensorValue, element: int) -> Scalar:
     slot, part = _nibble_word(builder, tensor, element)
-    signed = tensor.dtype is dtypes.int4
-    word = bitcast(builder, _take(builder, slot), dtypes.int32 if signed else dtypes.uint32)
+    word = bitcast(builder, _take(builder, slot), dtypes.uint32)
+    # Of the word's other elements nothing is computed: they may be unwritten.
+    word = arithmetic.binary(builder, "and", word, 15 << 4 * part)
+    word = bitcast(builder, word, dtypes.int32) if tensor.dtype is dtypes.int4 else word
     top = arithmetic.binary(builder, "shl", word, 28 - 4 * part) if part < 7 else word
     return arithmetic.convert(builder, arithmetic.binary(builder, "shr", top, 28), NIBBLES[tensor.dtype])
 
