@@ -92,8 +92,8 @@ def _print(tracer: Tracer, printable: Printable) -> None:
     tracer.builder.issue(print_row(printable.format, printable.dtypes), tuple(printable.atoms))
 
 
-def debug_print(tracer: Tracer, *values: Value, **options: Value) -> None:
-    in_debug(tracer, lambda: device_print(tracer, *values, **options))
+def debug_print(tracer: Tracer, *values: Value, sep: Value = " ", end: Value = "\n") -> None:
+    in_debug(tracer, lambda: device_print(tracer, *values, sep=sep, end=end))
 
 
 # ---- assertions on the device -----------------------------------------------------------------------------

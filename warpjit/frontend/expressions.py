@@ -268,6 +268,8 @@ CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, o
 def _formatted(tracer: Tracer, node: ast.FormattedValue) -> Value:
     value = tracer.evaluate(node.value)
     spec = tracer.evaluate(node.format_spec) if node.format_spec else ""
+    if not isinstance(spec, str):
+        raise TraceError("an f-string: the format of a value must be known while tracing, but it holds device values")
     conversion = CONVERSIONS.get(node.conversion)
     if isinstance(value, Scalar) and conversion is None:
         return formatted(value, spec)

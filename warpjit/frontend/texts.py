@@ -33,7 +33,9 @@ class Printable:
     dtypes: list[DType] = field(default_factory=list)
 
     def write(self, text: str) -> None:
-        """Text as it stands."""
+        """Text as it stands. C's functions end at a character 0."""
+        if "\0" in text:
+            raise TraceError(f"{self.what}: expected a text without the character 0")
         self.format += text.replace("%", "%%")
 
     def add(self, conversion: str, scalar: Scalar) -> None:
@@ -64,7 +66,16 @@ class Printable:
 # ---- f-strings ------------------------------------------------------------------------------------------
 
 _SPEC = re.compile(r"(?P<align>[<>])?(?P<flags>[-+ #]*)(?P<zero>0?)(?P<width>\d*)(?P<precision>\.\d+)?(?P<type>\w?)")
+MAX_WIDTH = 1000
+"""The widest field, and the longest precision, that is printed: what is longer is a slip, and fills memory."""
 _TYPES = {"bool": "", "int": "dxXoc", "float": "eEfFgG"}
+
+
+def check_widths(what: str, conversion: str) -> None:
+    """TraceError: a width or precision that nobody means."""
+    for digits in re.findall(r"\d+", conversion):
+        if len(digits) > len(str(MAX_WIDTH)) or int(digits) > MAX_WIDTH:
+            raise TraceError(f"{what}: expected widths and precisions up to {MAX_WIDTH} but got {digits}")
 
 
 def formatted(scalar: Scalar, spec: str) -> TextPiece:
@@ -77,6 +88,7 @@ def formatted(scalar: Scalar, spec: str) -> TextPiece:
         raise TraceError(
             f"expected a format [<>][+ #][0][width][.precision]{types} for {describe(scalar)} but got {spec!r}"
         )
+    check_widths("the format of an f-string", spec)
     left = "-" if found["align"] == "<" else ""
     return TextPiece(
         scalar, f"%{left}{found['flags']}{found['zero']}{found['width']}{found['precision'] or ''}", found["type"]
@@ -107,6 +119,8 @@ def _shown(builder: Builder, piece: TextPiece) -> tuple[str, Scalar]:
 
 
 def _integer(builder: Builder, flags: str, letter: str, scalar: Scalar) -> tuple[str, Scalar]:
+    if letter == "c":  # C prints the low byte
+        scalar = arithmetic.binary(builder, "and", scalar, 0xFF)
     wide = scalar.dtype.bits == 64
     of = dtypes.dtype(f"{'int' if letter in 'dic' else 'uint'}{64 if wide else 32}")
     return f"{flags}{'ll' if wide else ''}{letter}", arithmetic.convert(builder, scalar, of)
@@ -133,6 +147,7 @@ def fill_format(printable: Printable, text: str, args: Sequence[Value]) -> None:
                 f"{printable.what}: format: expected one of %{' %'.join(_LETTERS)} or %% but got {found[0]!r}"
             )
         number += 1
+        check_widths(f"{printable.what}: format", found["flags"])
         if not rest:
             raise TraceError(f"{printable.what}: expected a value for each conversion, but {found[0]!r} has none")
         handler(printable, f"{printable.what}: argument {number}", found, rest.pop(0))

@@ -44,6 +44,11 @@ TOPIC = Topic(
         ),
         wrong("T.printf(5)", "T.printf: format: expected a string but got int 5"),
         wrong('print(n, sep=", ", end=0)', "print: end: expected a string but got int 0"),
+        wrong("print(n, file=None)", "print: got an unexpected keyword argument 'file'"),
+        wrong('T.printf("a\\0b")', "T.printf: expected a text without the character 0"),
+        wrong(
+            'T.printf("%9999999d", n)', "T.printf: format: expected widths and precisions up to 1000 but got 9999999"
+        ),
         wrong("print(A)", "print: expected numbers and texts but got the tensor A: print its elements"),
         wrong("print(*[n] * 33)", "print: expected at most 32 values but got more"),
         wrong(
@@ -69,6 +74,11 @@ TOPIC = Topic(
         ),
         wrong('T.printf("%f", n)', 'T.printf: argument 1: expected a float for "%f" but got a scalar of type int32'),
         wrong('T.printf("%s", n)', 'T.printf: argument 1: expected a string for "%s" but got a scalar of type int32'),
+        Case(
+            'print(f"{n:{n}}")',
+            "an f-string: the format of a value must be known while tracing, but it holds device values",
+            'f"{n:{n}}"',
+        ),
         Case(
             'print(f"{n:,}")',
             "expected a format [<>][+ #][0][width][.precision], one of d, x, X, o, c for a scalar of type int32 but "
