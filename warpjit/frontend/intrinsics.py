@@ -22,6 +22,7 @@ from warpjit.frontend.rounding import cast as rounding_cast
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value, is_number
 from warpjit.ir import dtypes
+from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assume, Launch, SharedBuffer
 from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
@@ -277,11 +278,19 @@ def fma(tracer: Tracer, a: Value, b: Value, c: Value) -> Value:
 def cast(tracer: Tracer, value: Value, dtype: Value, *, rounding: Value = None, saturate: Value = None) -> Value:
     if rounding is None and saturate is None:
         return convert(tracer, value, as_dtype(dtype))
-    return rounding_cast(tracer, value, as_dtype(dtype), rounding, saturate)
+    return rounding_cast(tracer, value, _scalar_type("T.cast", dtype), rounding, saturate)
 
 
 def reinterpret(tracer: Tracer, value: Value, dtype: Value) -> Value:
-    return memory.bitcast(tracer.builder, tracer.scalar(value), as_dtype(dtype))
+    return memory.bitcast(tracer.builder, tracer.scalar(value), _scalar_type("T.reinterpret", dtype))
+
+
+def _scalar_type(what: str, dtype: Value) -> DType:
+    """The type of a scalar. TraceError: one of elements of tensors only."""
+    to = as_dtype(dtype)
+    if to.bits < 8 or to is dtypes.mbarrier:
+        raise TraceError(f"{what}: dtype: expected the type of a scalar but got {to}, which elements of tensors have")
+    return to
 
 
 INTRINSICS.update(

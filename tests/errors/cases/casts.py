@@ -23,6 +23,10 @@ TOPIC = Topic(
            'T.cast: float32 to float8_e5m2 rounds "nearest" but got rounding="zero"'),
         of('T.cast(A[0, 0], "int8", saturate=False)',
            "T.cast: float32 to int8 always saturates: expected no saturate=False"),
+        of('T.cast(A[0, 0], "int4", saturate=True)',
+           "T.cast: dtype: expected the type of a scalar but got int4, which elements of tensors have"),
+        of('T.reinterpret(T.int64(n), "mbarrier")',
+           "T.reinterpret: dtype: expected the type of a scalar but got mbarrier, which elements of tensors have"),
         of('T.cast(n, "int8", rounding="zero")', "T.cast: int32 to int8 does not round: expected no rounding="),
         of('T.red_add(I, 0, T.alloc_local((2,), "int32"))',
            "T.red_add: value: expected a number, since only float32 and pairs in global memory take several at once, "
