@@ -19,6 +19,10 @@ TOPIC = Topic(
     (
         wrong('T.constant((1, 2), "int4")', "T.constant: dtype: expected a type of 8 to 64 bits but got int4"),
         wrong('T.constant("ab")', "T.constant: values: expected numbers but got an array of <U2"),
+        wrong(
+            "T.constant([[1], [1, 2]])",
+            "T.constant: values: expected numbers, or rows of one length, in the CPU's memory",
+        ),
         wrong("T.constant(())", "T.constant: values: expected 1 to 65536 bytes but got 0"),
         wrong(
             'T.constant((1, 300), "uint8")', "T.constant: values: expected integers from 0 to 255 but got 1 to 300"

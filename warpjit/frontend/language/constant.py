@@ -37,7 +37,10 @@ def constant(values: Any, dtype: Any = "float32") -> Any:
     of = as_dtype(dtype)
     if of is mbarrier or of.bits < 8:
         raise TraceError(f"T.constant: dtype: expected a type of 8 to 64 bits but got {of}")
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError):  # rows of several lengths, a tensor of a GPU
+        raise TraceError("T.constant: values: expected numbers, or rows of one length, in the CPU's memory") from None
     if array.dtype.kind not in "biuf" and array.dtype != of.numpy:
         raise TraceError(f"T.constant: values: expected numbers but got an array of {array.dtype}")
     if not 0 < array.size * of.bytes <= MAX_BYTES:
