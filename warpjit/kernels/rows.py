@@ -133,7 +133,8 @@ def run(kernel_of: Callable[[Case], Kernel], x: Any, out: Any, *more: Any) -> An
         out = torch.empty_like(checked("x", x))
     elif not checked("out", out, checked("x", x)).is_contiguous() and Facts.of("out", out).overlaps:
         raise ArgumentError(
-            f"out: expected a place in memory for each element but got shape {tuple(out.shape)} with strides {out.stride()}"
+            f"out: expected a place in memory for each element but got shape {tuple(out.shape)} with strides "
+            f"{out.stride()}"
         )
     if x.numel():
         source, target = matrix(x), matrix(out)

@@ -21,7 +21,8 @@ TOPIC = Topic(
             "out: expected a place in memory for each element but got shape (2, 4) with strides (0, 1)",
         ),
         Case("softmax(x.to_sparse())",
-             "x: expected a dense tensor in memory, but Cannot access data pointer of Tensor that doesn't have storage"),
+             "x: expected a dense tensor in memory, but Cannot access data pointer of Tensor that doesn't have "
+             "storage"),
         Case("softmax(torch.nested.nested_tensor([x, x], layout=torch.jagged))",
              "x: expected a dense tensor in memory but got a nested one"),
         Case('rmsnorm(x, eps="1e-5")', "eps: expected a number but got '1e-5'"),

@@ -87,8 +87,8 @@ TOPIC = Topic(
              "divergent barrier: it waits for 32 threads, other warps at the same barrier for 64; CTA (0, 0, 0), "
              "warp 1", 'T.ptx["bar.sync"](1, 32)'),
         Case("T.cuda.named_barrier_sync(T.cuda.lane_id(), 64)",
-             "bar.sync: expected one id for the whole warp, from 0 to 15, but got 0 to 31; CTA (0, 0, 0), warp 0 (and 1 "
-             "more warp)", "T.cuda.named_barrier_sync(T.cuda.lane_id(), 64)"),
+             "bar.sync: expected one id for the whole warp, from 0 to 15, but got 0 to 31; CTA (0, 0, 0), warp 0 (and "
+             "1 more warp)", "T.cuda.named_barrier_sync(T.cuda.lane_id(), 64)"),
         Case("T.cuda.named_barrier_arrive(1, 30 + n)",
              "bar.arrive: expected one count for the whole warp, from 32 to 64 in steps of 32, but got 35; "
              "CTA (0, 0, 0), warp 0 (and 1 more warp)", "T.cuda.named_barrier_arrive(1, 30 + n)"),
