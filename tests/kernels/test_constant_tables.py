@@ -31,6 +31,29 @@ def test_elements_of_every_type(device, run, dtype):
     assert torch.equal(out.cpu(), torch.from_numpy(numbers[8:].copy()).to(out.dtype))
 
 
+@pytest.mark.parametrize(("dtype", "ulp"), [("bfloat16", 7), ("float16", 10), ("float8_e4m3fn", 3), ("float8_e5m2", 2)])
+def test_numbers_are_rounded_once(device, run, dtype, ulp):
+    """By way of float32, whose last place is 2**-23, these would meet halfway and go to the even neighbour, 1."""
+    above = 1 + 2.0 ** -(ulp + 1) + 2.0**-40
+    table, kind = T.constant((above, -above), dtype), getattr(T, dtype)
+
+    @warpjit
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        lane = T.cuda.lane_id()
+        Out[lane] = T.float32(table[lane % 2]) if lane < 16 else T.float32(kind(above))
+
+    out = torch.zeros(32, device=device)
+    run(kernel, out)
+    next_ = 1 + 2.0**-ulp
+    assert out.tolist() == [next_, -next_] * 8 + [next_] * 16
+
+
+def test_integers_keep_all_their_bits():
+    words = (0, 2**63 + 1, 2**64 - 1)
+    assert np.frombuffer(T.constant(words, "uint64").data, np.uint64).tolist() == list(words)
+
+
 @warpjit
 def looked_up(A: T.Tensor((32,), "int32"), Out: T.Tensor((4, 32), "float32")):
     T.device_entry(launch=ONE_WARP)

@@ -10,7 +10,7 @@ from warpjit.errors import TraceError
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Scalar, TensorValue, Text, Value, constant, is_number
 from warpjit.ir import dtypes
-from warpjit.ir.conversion import convert
+from warpjit.ir.conversion import rounded
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Const
@@ -32,10 +32,10 @@ def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar
         if value not in (0, 1):
             raise TraceError(f"the literal {value!r} is not a bool")
         return Scalar(dtype, Facts(int(value), int(value), int(value), Uniformity.STATIC), Const(bool(value), dtype))
-    rounded = rounded_once(value, dtype)
-    if not math.isfinite(rounded) and not math.isnan(value) and (math.isnan(rounded) or not math.isinf(value)):
+    number = rounded_once(value, dtype)
+    if not math.isfinite(number) and not math.isnan(value) and (math.isnan(number) or not math.isinf(value)):
         raise TraceError(f"the literal {value!r} is too large for {dtype}")
-    return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(rounded, dtype))
+    return Scalar(dtype, Facts(uniformity=Uniformity.STATIC), Const(number, dtype))
 
 
 def rounded_once(value: int | float, dtype: DType) -> float:
@@ -43,8 +43,7 @@ def rounded_once(value: int | float, dtype: DType) -> float:
     exact = np.asarray(value, dtype=np.float64)
     if isinstance(value, int) and dtypes.int64.min <= value <= dtypes.uint64.max:
         exact = np.asarray(value, dtype=np.int64 if value < 0 else np.uint64)
-    with np.errstate(over="ignore"):
-        return float(exact.astype(dtype.numpy) if dtype.bits == 8 else convert(exact, dtype))
+    return float(rounded(exact, dtype))
 
 
 def pair_literal(builder: Builder, low: int | float, high: int | float, dtype: DType) -> Scalar:

@@ -50,6 +50,16 @@ def convert(values: Array, target: DType, rounding: str = "") -> Array:
         return _directed(values, handler(values, target), rounding)
 
 
+def rounded(values: Array, target: DType) -> Array:
+    """Numbers as a float type holds them: as `convert`, but what 8 bits do not hold is NaN or infinite."""
+    near = convert(values, target)
+    if target.bits > 8:
+        return near
+    with np.errstate(all="ignore"):
+        plain = np.asarray(values).astype(target.numpy)
+    return np.where(np.isfinite(plain), near, plain)
+
+
 def _directed(values: Array, near: Array, rounding: str) -> Array:
     """`near`, the floats nearest to `values`, moved to the neighbour on the other side where that is asked for."""
     if rounding == "nearest":

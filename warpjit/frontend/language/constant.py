@@ -9,6 +9,7 @@ import numpy as np
 
 from warpjit.errors import TraceError
 from warpjit.frontend.language.types import as_dtype
+from warpjit.ir.conversion import rounded
 from warpjit.ir.dtypes import DType, mbarrier
 
 MAX_BYTES = 64 * 1024
@@ -37,10 +38,7 @@ def constant(values: Any, dtype: Any = "float32") -> Any:
     of = as_dtype(dtype)
     if of is mbarrier or of.bits < 8:
         raise TraceError(f"T.constant: dtype: expected a type of 8 to 64 bits but got {of}")
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError):  # rows of several lengths, a tensor of a GPU
-        raise TraceError("T.constant: values: expected numbers, or rows of one length, in the CPU's memory") from None
+    array = _array(values)
     if array.dtype.kind not in "biuf" and array.dtype != of.numpy:
         raise TraceError(f"T.constant: values: expected numbers but got an array of {array.dtype}")
     if not 0 < array.size * of.bytes <= MAX_BYTES:
@@ -49,9 +47,21 @@ def constant(values: Any, dtype: Any = "float32") -> Any:
         raise TraceError(
             f"T.constant: values: expected integers from {of.min} to {of.max} but got {array.min()} to {array.max()}"
         )
-    with np.errstate(over="ignore"):
-        data = np.ascontiguousarray(array.astype(of.numpy)).tobytes()
-    return Constant(data, of, array.shape or (1,))
+    stored = rounded(array, of) if of.is_float else array.astype(of.numpy)
+    return Constant(np.ascontiguousarray(stored).tobytes(), of, array.shape or (1,))
+
+
+def _array(values: Any) -> Any:
+    """The values as they are: numpy has no type of its own for 0 beside 2**63, and would make floats of them."""
+    try:
+        array = np.asarray(values)
+        if array.size and array.dtype == np.float64 and not isinstance(values, np.ndarray):
+            given = np.asarray(values, dtype=object)
+            if all(isinstance(each, int) for each in given.flat) and 0 <= min(given.flat):
+                return given.astype(np.uint64)
+    except (ValueError, TypeError, RuntimeError):  # rows of several lengths, a tensor of a GPU
+        raise TraceError("T.constant: values: expected numbers, or rows of one length, in the CPU's memory") from None
+    return array
 
 
 __all__ = ["constant"]
