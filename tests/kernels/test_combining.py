@@ -94,6 +94,18 @@ def numbers(X, Y, Out, Found):
     Found[3, i], Found[4, i] = T.cuda.cta_reduce((Y[i], T.float32(1)), merged, (floats, more))
 
 
+def test_a_first_thread_gets_initial_to_the_sign_of_zero(device, run):
+    @warpjit
+    def kernel(Out):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        lane = T.cuda.lane_id()
+        Out[lane] = T.cuda.warp_scan(1.0, lambda a, b: a * b, exclusive=True, initial=-0.0)
+
+    out = torch.ones(32, device=device)
+    run(kernel, out)
+    assert out.tolist() == [0.0] + [1.0] * 31 and out[0].signbit()
+
+
 def test_sums_and_tuples(device, run):
     generator = torch.Generator().manual_seed(2)
     x = torch.randint(-(2**40), 2**40, (THREADS,), generator=generator)

@@ -155,7 +155,7 @@ def _initial(combination: Combination, parts: Parts, exclusive: Value, initial: 
         return None
     if initial is None and combination.function is not None:
         raise TraceError(f"{what}: expected initial, what the first thread gets, beside exclusive=True and op")
-    values = (initial or 0,) * len(parts) if combination.single or initial is None else initial
+    values = (0,) * len(parts) if initial is None else (initial,) if combination.single else initial
     if not isinstance(values, tuple | list) or len(values) != len(parts):
         raise TraceError(f"{what}: expected initial to be like x but got {describe(initial)}")
     builder = combination.tracer.builder
