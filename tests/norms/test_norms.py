@@ -185,6 +185,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: rmsnorm(X.int()), "x: expected floats with one axis or more but got shape (2, 4) of torch.int32"),
     (lambda: softmax(X, 2), "dim: expected an axis of shape (2, 4) but got 2"),
     (lambda: softmax(X, 0.5), "dim: expected an axis of shape (2, 4) but got 0.5"),  # type: ignore[arg-type]
+    (lambda: softmax(X, True), "dim: expected an axis of shape (2, 4) but got True"),
     (
         lambda: softmax(X, out=torch.zeros(4, 2)),
         "out: expected shape (2, 4) of torch.float32 but got shape (4, 2) of torch.float32",

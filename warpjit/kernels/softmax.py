@@ -30,12 +30,12 @@ def softmax(x: Any, dim: int = -1, *, out: Any = None) -> Any:
 
     float16 to float32 are computed in float32, float64 in its own. Of each element the error is at most
     u |ref| + (|x - peak| + n / 32 + 32) 2^-23 |ref| + s, with u half a step of the type (relative), peak the largest of
-    the n elements, and s the type's smallest number. A vector with a NaN or an infinity, or of -inf only, becomes NaN,
+    the n elements, and s the type's smallest number. A vector with a NaN or +inf, or of -inf only, becomes NaN,
     as torch's.
     No gradient is recorded. Raises ArgumentError: no floats, no such axis, another shape or type of `out`.
     """
     rows.checked("x", x)
-    if not isinstance(dim, int) or not -x.ndim <= dim < x.ndim:
+    if type(dim) is not int or not -x.ndim <= dim < x.ndim:
         raise ArgumentError(f"dim: expected an axis of shape {tuple(x.shape)} but got {dim!r}")
     if dim in (-1, x.ndim - 1):
         return rows.run(kernel, x, out)
