@@ -101,6 +101,11 @@ def test_lists_and_dictionaries_change_while_tracing(device, run):
         copied = values[2:5] + list(values) + values.copy()
         copied.clear()
         out[3, lane] = len(copied) + len(values) + sum(values[i] for i in (0, -1))
+        queue = [lane, 2]
+        for item in queue:  # it comes to what is appended meanwhile
+            if len(queue) < 4:
+                queue.append(item * 10)
+        out[5, lane] = sum(queue) + len(queue)
 
         def grown(items, value):
             items.append(value)
@@ -113,14 +118,14 @@ def test_lists_and_dictionaries_change_while_tracing(device, run):
             out[4, lane] = sum(sorted((3, 1, 2), key=lambda n: -n)[:2])
 
     x = torch.arange(96, dtype=torch.int32).reshape(3, 32)
-    out = ints(device, 5, 32)
+    out = ints(device, 6, 32)
     run(kernel, x.to(device), out)
     for lane, got in enumerate(out.T.tolist()):
         a, b, c = x[:, lane].tolist()
         values = [10 * c, 10 * b, 10 * a, b + c, 2 * b, c, lane, 5]
         assert got == [
             sum(values), values[0] + 5 + 7 + 3 + 1, 10 * b + 7 + 1 + 6, 8 + values[0] + 5,
-            lane + 3 + 2 if lane % 2 else 5,
+            lane + 3 + 2 if lane % 2 else 5, lane + 2 + 10 * lane + 20 + 4,
         ]  # fmt: skip
 
 

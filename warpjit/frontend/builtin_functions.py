@@ -64,7 +64,7 @@ def _sequence(function: Callable[..., Any]) -> Callable[..., Value]:
         name = function.__name__
         sequences = [first, *more] if function is zip else [first]
         lists = [_items(value, name) for value in sequences]
-        return tuple(python(function, *lists, *([] if function is zip else more), **options))
+        return python(lambda: tuple(function(*lists, *([] if function is zip else more), **options)))
 
     return run
 

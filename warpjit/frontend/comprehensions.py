@@ -61,7 +61,7 @@ def _items(tracer: Tracer, node: ast.expr) -> Sequence[Value]:
     items = tracer.evaluate(node)
     if isinstance(items, Range):
         raise TraceError("a comprehension over a range of the device: its length must be known while tracing")
-    items = items.items if isinstance(items, Unrolled) else iterable(items)
+    items = items.items if isinstance(items, Unrolled) else python(tuple, iterable(items))
     if len(items) > MAX_EXPANDED:
         raise TraceError(f"a comprehension over more than {MAX_EXPANDED:,} items")
     return items

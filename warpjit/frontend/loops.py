@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warpjit.errors import Loc, TraceError
@@ -17,6 +17,7 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import NeedsStatic
 from warpjit.frontend.branches import branch
 from warpjit.frontend.carried import leave, settle
+from warpjit.frontend.containers import python
 from warpjit.frontend.liveness import Liveness, returns
 from warpjit.frontend.merge import RESULT, RETURNED
 from warpjit.frontend.ranges import Counted, Range, count
@@ -27,6 +28,7 @@ from warpjit.ir import dtypes
 from warpjit.ir.nodes import Break, Const, For, If, Local, Node, While
 
 MAX_EXPANDED = 4096
+END = object()
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,13 @@ def for_statement(tracer: Tracer, node: ast.For) -> None:
         expand(tracer, node, iterable(items))
 
 
-def iterable(items: Value) -> Sequence[Value]:
+def iterable(items: Value) -> Iterable[Value]:
     """What a loop over a static iterable goes through. TraceError: it is none."""
     if isinstance(items, Scalar) or not isinstance(items, Iterable):
         raise TraceError(
             f"{arithmetic.describe(items)} cannot be iterated over: expected range(...), T.unroll(...) or a tuple"
         )
-    return tuple(items)
+    return items
 
 
 def _static_range(tracer: Tracer, node: ast.For, items: Range) -> None:
@@ -85,16 +87,20 @@ def _static_range(tracer: Tracer, node: ast.For, items: Range) -> None:
     expand(tracer, node, known)
 
 
-def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
-    """One copy of the body for each item. Once a helper may have returned in one, the next are under a condition."""
+def expand(tracer: Tracer, node: ast.For, items: Iterable[Value]) -> None:
+    """One copy of the body for each item. Once a helper may have returned in one, the next are under a condition.
+
+    Items are taken one by one: a body that appends to the list it goes through sees what it appended.
+    """
     scope, around = tracer.scope, len(tracer.loop_frames)
     depth = len(tracer.builder.blocks)
     frame = ExpandedFrame(scope, depth, depth)
     leaves = scope.inlined and returns([node]) and tracer.device_loop() is None
     flow = scope.liveness
     tracer.loop_frames.append(frame)
+    iterator, loc = iter(items), tracer.builder.loc
     try:
-        for item in items:
+        while (item := _next(tracer, iterator, loc)) is not END:
             returned = scope.names.get(RETURNED) if leaves else None
             if isinstance(returned, Scalar):
                 names = sorted(flow.assigned([node]) & (flow.live_after(node) | flow.exposed(node)))
@@ -106,6 +112,12 @@ def expand(tracer: Tracer, node: ast.For, items: Sequence[Value]) -> None:
                 break  # its own break; or a return, or a jump of a loop around this one
     finally:
         del tracer.loop_frames[around:]
+
+
+def _next(tracer: Tracer, iterator: Iterator[Value], loc: Loc) -> Value:
+    """The next item, or `END`; where Python has none to give, the error is the loop's."""
+    tracer.builder.loc = loc
+    return python(next, iterator, END)
 
 
 def _copy(tracer: Tracer, node: ast.For, frame: ExpandedFrame, item: Value) -> None:

@@ -142,6 +142,8 @@ def _differ(name: str, a: Bound, b: Bound, at: Loc) -> Reject:
 def kind(value: Value) -> str:
     """A value's kind in a sentence."""
     names = {
+        "KernelDict": "a dictionary",
+        "KernelList": "a list",
         "TensorValue": "a tensor",
         "str": "a string",
         "NoneType": "None",

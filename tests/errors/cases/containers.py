@@ -41,6 +41,25 @@ TOPIC = Topic(
             """,
              "index looks for an equal item, which is not known while tracing: compare the items", "items.index(2)"),
         Case("""
+            for a, b in zip((1, 2), (3,), strict=True):
+                pass
+            """, "ValueError: zip() argument 2 is shorter than argument 1", "for a, b in zip((1, 2), (3,), strict=True):"),
+        Case("""
+            items = {0: n}
+            for key in items:
+                items[key + 1] = n
+            """, "RuntimeError: dictionary changed size during iteration", "for key in items:"),
+        Case("""
+            if n > 3:
+                items = [1]
+            else:
+                items = [2]
+            I[0] = items[0]
+            """, 
+             "items would be carried by the control flow, but a list cannot be: only numbers can\n"
+             "note: items is a list from here\n"
+             "note: and a list from here", "if n > 3:"),
+        Case("""
             items = [1, 2]
             items.pop(5)
             """, "IndexError: pop index out of range", "items.pop(5)"),
