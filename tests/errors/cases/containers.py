@@ -43,7 +43,8 @@ TOPIC = Topic(
         Case("""
             for a, b in zip((1, 2), (3,), strict=True):
                 pass
-            """, "ValueError: zip() argument 2 is shorter than argument 1", "for a, b in zip((1, 2), (3,), strict=True):"),
+            """,
+             "ValueError: zip() argument 2 is shorter than argument 1", "for a, b in zip((1, 2), (3,), strict=True):"),
         Case("""
             items = {0: n}
             for key in items:
@@ -55,7 +56,7 @@ TOPIC = Topic(
             else:
                 items = [2]
             I[0] = items[0]
-            """, 
+            """,
              "items would be carried by the control flow, but a list cannot be: only numbers can\n"
              "note: items is a list from here\n"
              "note: and a list from here", "if n > 3:"),
