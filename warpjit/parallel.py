@@ -13,8 +13,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
+from warpjit.build import Built
 from warpjit.cuda import processes
 from warpjit.errors import ArgumentError, CompileError, WarpjitError
+from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
 from warpjit.progress import Bar
 
@@ -82,25 +84,28 @@ def warmup(kernel: Any, calls: Iterable[Any], target: Target, workers: int | Non
     """See `Kernel.warmup`."""
     given = [_call(position, each) for position, each in enumerate(calls)]
     failures: list[tuple[int, WarpjitError]] = []
-    positions: list[int] = []
+    begun: list[tuple[int, Specialization, Built]] = []
 
     def jobs() -> Iterator[Job]:
         for position, (args, named) in enumerate(given):
             try:
-                built = kernel.built(kernel.specialization(args, named), target)
+                specialization = kernel.specialization(args, named)
+                built = kernel.built(specialization, target)
             except WarpjitError as error:
                 failures.append((position, error))
                 continue
-            positions.append(position)
+            begun.append((position, specialization, built))
             yield Job(f"{built.emitted.entry} {position + 1}", lambda built=built: built.cubin)  # type: ignore[misc]
 
     with Bar(f"compiling {kernel.signature.name}", len(given), progress) as bar:
         outcomes = run_all(jobs(), bar, workers)
-    for position, error in zip(positions, outcomes, strict=True):
+    for (position, specialization, built), error in zip(begun, outcomes, strict=True):
         if isinstance(error, WarpjitError):
             failures.append((position, error))
         elif error is not None:
             raise error
+        else:
+            kernel.keep(built, specialization)
     if failures:
         raise _together(kernel, len(given), sorted(failures, key=lambda each: each[0]))
 

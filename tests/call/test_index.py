@@ -222,6 +222,12 @@ def test_what_compile_has_built_is_found_by_a_call(processes: Processes, monkeyp
     assert processes.call(KERNEL, CudaTensor(32), CudaTensor(32)) == (0, 0)
 
 
+def test_what_warming_up_has_built_is_found_by_a_call(processes: Processes) -> None:
+    processes.module(KERNEL).kernel.warmup([()], target="sm_90a", progress=False)
+    assert processes.made.taken == (1, 1)
+    assert processes.call(KERNEL, CudaTensor(32), CudaTensor(32)) == (0, 0)
+
+
 # ---- what is wrong with it ------------------------------------------------------------------------------------
 
 
