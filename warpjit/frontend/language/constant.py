@@ -9,7 +9,6 @@ import numpy as np
 
 from warpjit.errors import TraceError
 from warpjit.frontend.language.types import as_dtype
-from warpjit.ir.conversion import rounded
 from warpjit.ir.dtypes import DType, mbarrier
 
 MAX_BYTES = 64 * 1024
@@ -47,6 +46,8 @@ def constant(values: Any, dtype: Any = "float32") -> Any:
         raise TraceError(
             f"T.constant: values: expected integers from {of.min} to {of.max} but got {array.min()} to {array.max()}"
         )
+    from warpjit.ir.conversion import rounded  # noqa: PLC0415  most kernels do without
+
     stored = rounded(array, of) if of.is_float else array.astype(of.numpy)
     return Constant(np.ascontiguousarray(stored).tobytes(), of, array.shape or (1,))
 
