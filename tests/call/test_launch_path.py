@@ -124,7 +124,7 @@ def test_two_threads_in_the_same_first_call_compile_once(
         return real(text + f"// {id(scaled)}\n", *args, **how)
 
     monkeypatch.setattr(toolchain, "compile_cubin", compile_cubin)
-    monkeypatch.setattr(package.build.Store, "obtain", lambda self, key, make: make()[1])
+    monkeypatch.setattr(package.build.Store, "obtain", lambda self, key, make, facts=None: make()[1])
     gate = threading.Barrier(4)
 
     def work() -> None:

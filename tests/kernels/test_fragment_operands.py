@@ -159,7 +159,7 @@ def test_operands_of_another_type_or_shape():
     assert [message for message, _ in refused(kernel)] == [
         f"as_operand: operand A of {MMA}: expected a multiple of 16 columns, but d_1 has 8",
         f"as_operand: operand A of {MMA}: expected float16, but d_2 holds bfloat16",
-        f"as_operand: {MMA} takes float32 as operand C, but d_3 holds float64",
+        f"as_operand: operand C of {MMA}: expected float32, but d_3 holds float64",
         "as_operand: expected a fragment of 4 axes (row repeats, column repeats, rows, columns) or a matrix of 2, but "
         "d has shape (32, 2, 8): rearrange it",
         f"{MMA} has no operand 'E'; its operands are D, A, B, C",

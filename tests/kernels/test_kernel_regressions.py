@@ -40,7 +40,7 @@ def test_a_swizzled_view_within_a_period_is_refused() -> None:
         swizzled_window(torch.zeros(512, dtype=torch.int32), start=64)
     (finding,) = caught.value.findings
     assert finding.message == (
-        f"view(layout={SWIZZLED!r}) of shared: it starts at element 64, within a period of the swizzle (512 elements)"
+        "view of shared: expected a start at a multiple of the swizzle's period, 512 elements, but got 64"
     )
     assert finding.loc.line == swizzled_window.function.__code__.co_firstlineno + 8
 

@@ -1,8 +1,18 @@
 """Definitions of kernels: their parameters and annotations, and their source."""
 
+import sys
+from pathlib import Path
+
+import pytest
 from catalogue import Case, Topic
 
 from warpjit.errors import SourceError
+
+
+def a_file(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Python runs a file, not a program given by -c."""
+    patch.setattr(sys, "orig_argv", ["python", "example.py"])
+
 
 TOPIC = Topic(
     "Calling a kernel",
@@ -76,7 +86,7 @@ TOPIC = Topic(
             """,
              "the source of plain cannot be had: '<string>' cannot be read. Kernels are traced from their source, so "
              "define them in a file or a notebook cell (not on standard input, and not through exec without a "
-             "linecache entry).", error=SourceError),
+             "linecache entry).", error=SourceError, given=a_file),
         Case("""
             from pathlib import Path
 
