@@ -171,7 +171,7 @@ def test_lanes_give_addresses_in_the_manuals_order():
 def test_the_list_is_filtered_by_target_and_type():
     everything = isa.listed()
     assert isa.lookup(HALVES) in everything
-    assert not {"st.global.b32", "st.shared.b32"} & {row.text for row in everything}, "those are assignments"
+    assert not [row.text for row in everything if row.text.startswith(("store.", "load."))], "those are assignments"
     old = isa.listed("sm_75")
     assert isa.lookup(HALVES) not in old
     assert isa.lookup("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32") in old
