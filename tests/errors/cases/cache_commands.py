@@ -97,12 +97,13 @@ TOPIC = Topic(
     frame="""\
 import shlex
 
-from warpjit.cli import GROUPS
+from warpjit.cli import groups
 from warpjit.cli.command import parser_of
 
 
 def command(line):
-    chosen = parser_of("warpjit", GROUPS).parse_args(shlex.split(line)[1:])
+    words = shlex.split(line)[1:]
+    chosen = parser_of("warpjit", groups(words)).parse_args(words)
     chosen.command(chosen)
 
 
