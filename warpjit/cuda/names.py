@@ -1,6 +1,6 @@
 """Names in generated CUDA C++: which are taken, and what a name of the IR is called there.
 
-The IR's names are unique and nearly C identifiers, but `int`, `threadIdx`, `sqrt` or `__x` are names that a Python
+The IR's names are unique identifiers of Python, but `int`, `threadIdx`, `sqrt` or `__x` are names that a Python
 function may use and a C++ one may not. The same names give the same answers in every run: the generated text is
 part of the cubin's key. What the names stand for is not known here.
 """

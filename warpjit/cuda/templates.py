@@ -1,7 +1,7 @@
 """The code templates of rows, taken apart: literal text and holes that name operands.
 
 A hole is `{name}`, or `{name[2]}` for one register of a fragment; `{{` and `}}` are braces. What fills a hole is
-said in `operands` and `statements`; this file knows the templates' syntax and that of PTX statements.
+said in `operands` and `issues`; this file knows the templates' syntax and that of PTX statements.
 """
 
 from __future__ import annotations

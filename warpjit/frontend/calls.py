@@ -33,7 +33,7 @@ from warpjit.isa.row import Row
 MAX_DEPTH = 64
 
 INTRINSICS: dict[str, Callable[..., Value]] = {}
-"""Handlers of the language's names, by full name: filled by `intrinsics` and `instructions`."""
+"""Handlers of the language's names, by full name: each file that has some adds them (`trace` loads all of them)."""
 BUILTINS: dict[Any, Callable[..., Value]] = {}
 """What Python's builtins do with values of the device: filled by `builtin_functions`."""
 

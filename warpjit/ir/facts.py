@@ -1,8 +1,8 @@
 """What is known about a scalar without running: a range, a multiple, and who agrees on its value.
 
-`Facts` is a value; `JOIN`-like operations are methods, the transfer function of each integer operation
-is one function in `TRANSFER`. All arithmetic here is on exact integers: whoever uses a result for a
-machine type checks `fits` itself (an operation that may wrap knows nothing but its type's range).
+`Facts` is a value, which joins and meets others; the transfer function of each integer operation is one
+function in `TRANSFER`. All arithmetic here is on exact integers: whoever uses a result for a machine type
+checks `fits` itself, and asks `wrapped` what is left of it where it does not fit.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The program between tracing and the two back ends.
 
 An `Op` names a row of the instruction table and gives its operands; everything that computes, moves or
-synchronises is an `Op`, from `add.s32` to `mma.sync`. Around it stand five control statements and three
-declarations. Statements are in order, scalars are three-address, locals are mutable and typed (no SSA):
-only `Assign` ever writes a local twice. Every node carries the place it came from. What a row *means*
-or how it is written in CUDA is not here.
+synchronises is an `Op`, from `add.s32` to `mma.sync`. Around it stand control statements (`For`, `While`, `If`,
+`Break`, `Continue`, `Return`) and what is no instruction (`Declare`, `Assign`, `Allocate`, `Assume`). Statements
+are in order, scalars are three-address, locals are mutable and typed (no SSA): only `Assign` ever writes a local
+twice. Every node carries the place it came from. What a row *means* or how it is written in CUDA is not here.
 
 Addresses are byte offsets into a buffer, computed by ordinary `Op`s: both back ends read the same sums.
 """
@@ -39,7 +39,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A scalar of one thread. `name` is unique in the kernel and a legal C identifier."""
+    """A scalar of one thread. `name` is unique in the kernel and an identifier of Python."""
 
     name: str
     dtype: DType

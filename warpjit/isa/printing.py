@@ -3,9 +3,10 @@
     print_row("%d of %g\\n", (int32, float64))     operands a0, a1, …
     check_row("…", (bool_, int32), place)          operands condition, a1, …
 
-Formats are C's, for operands of the types in `PASSED` and bools, which print as "True" and "False" (%s). On the device
-`printf` puts them into a buffer that the driver writes to the process's stdout when it synchronises (CUDA C++
-Programming Guide, "Formatted Output"), and `__assertfail` ends the kernel with an error ("Assertion").
+Formats are C's. Operands are of types that C passes to a function of any number of arguments (32- and 64-bit integers,
+float64), or bools, which print as "True" and "False" (%s). On the device `printf` puts them into a buffer that the
+driver writes to the process's stdout when it synchronises (CUDA C++ Programming Guide, "Formatted Output"), and
+`__assertfail` ends the kernel with an error ("Assertion").
 """
 
 from __future__ import annotations
@@ -13,13 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpjit.ir.dtypes import DType, bool_, float64, int32, int64, uint32, uint64
+from warpjit.ir.dtypes import DType, bool_
 from warpjit.isa.needs import EVERYWHERE
 from warpjit.isa.row import Check, Cxx, Print, Row
 from warpjit.isa.scalar_text import value
-
-PASSED = (int32, uint32, int64, uint64, float64)
-"""The types of values that C passes to a function of any number of arguments, as far as formats name them."""
 
 MAX_ARGUMENTS = 32
 """Values that one call prints at most (CUDA C++ Programming Guide, "Formatted Output": Limitations)."""

@@ -35,7 +35,7 @@ class GroupCopy:
 class Flight:
     """A copy of one thread on its way to shared memory.
 
-    touch    the bytes that it writes, `octets` (k, width) what it brings and `marks` their marks
+    touch    the bytes that it writes, `octets` (k, width) what it brings
     barrier  where the mbarrier lies that is told, in the flat shared memory
     bytes    how many its tx-count falls by
     """

@@ -1,7 +1,7 @@
 """The bytes of a simulation: global storages of the caller and the shared memory of the CTAs that run together.
 
 Addresses are byte offsets; many are read or written at once. Written global storages are copies until `commit`: a
-simulation that finds something changes nothing. Whether an access is allowed is `checks` and `shadow`.
+simulation that finds something changes nothing. Whether an access is allowed is `accesses` and `shadow`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The values of a batch of warps: every local an array (warps, 32), every `Registers` an array (warps, 32, count).
 
 Each has shadow marks beside it, allocated when first needed. Registers hold unsigned words; how an operand reads them
-is `operands`. Nothing here knows instructions or control flow.
+is `registers`. Nothing here knows instructions or control flow.
 """
 
 from __future__ import annotations
