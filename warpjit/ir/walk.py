@@ -59,8 +59,7 @@ def constants(nodes: tuple[Node, ...]) -> tuple[ConstantBuffer, ...]:
     found: dict[str, ConstantBuffer] = {}
     for node in every(nodes):
         for value in operands(node):
-            places = (value,) if isinstance(value, Address) else value.addresses if isinstance(value, Tile) else ()
-            for place in places:
+            for place in addresses(value):
                 if isinstance(place.buffer, ConstantBuffer):
                     found.setdefault(place.buffer.name, place.buffer)
     return tuple(found.values())
@@ -81,6 +80,13 @@ _OPERANDS: dict[type[Any], Callable[[Any], tuple[OperandValue, ...]]] = {
     While: lambda node: (node.condition,),
     If: lambda node: (node.condition,),
 }
+
+
+def addresses(value: OperandValue) -> tuple[Address, ...]:
+    """The places in memory that an operand names: one for all issues, or one for each; none where it is no memory."""
+    if isinstance(value, Tile):
+        return value.addresses
+    return (value,) if isinstance(value, Address) else ()
 
 
 def atoms(value: OperandValue) -> Iterable[Atom]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpjit.ir.nodes import Address, GlobalBuffer, Kernel, Op, OperandValue, Tile
-from warpjit.ir.walk import every
+from warpjit.ir.nodes import GlobalBuffer, Kernel, Op, OperandValue
+from warpjit.ir.walk import addresses, every
 from warpjit.isa.inline_asm import is_opaque
 from warpjit.isa.pairing import paired, row_of
 
@@ -39,5 +39,4 @@ def effects(kernel: Kernel) -> Effects:
 
 
 def _arguments(value: OperandValue) -> set[int]:
-    addresses = value.addresses if isinstance(value, Tile) else (value,) if isinstance(value, Address) else ()
-    return {each.buffer.index for each in addresses if isinstance(each.buffer, GlobalBuffer)}
+    return {each.buffer.index for each in addresses(value) if isinstance(each.buffer, GlobalBuffer)}

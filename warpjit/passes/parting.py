@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from warpjit.errors import Note
 from warpjit.ir.facts import Uniformity
 from warpjit.ir.nodes import Break, Continue, For, If, Node, Op, Return, While
+from warpjit.ir.walk import blocks
 
 LEAVES = {
     Break: "some of its threads leave the loop here",
@@ -30,21 +31,13 @@ def where_threads_part(body: Sequence[Node], op: Op, allowed: Uniformity) -> tup
 def _around(body: Sequence[Node], op: Op) -> list[Node]:
     """The control statements around an operation, outermost first."""
     for node in body:
-        for block in _blocks(node):
+        for block in blocks(node):
             if any(each is op for each in block):
                 return [node]
             inner = _around(block, op)
             if inner:
                 return [node, *inner]
     return []
-
-
-def _blocks(node: Node) -> tuple[Sequence[Node], ...]:
-    if isinstance(node, If):
-        return node.then, node.orelse
-    if isinstance(node, While):
-        return node.head, node.body
-    return (node.body,) if isinstance(node, For) else ()
 
 
 def _first(body: Sequence[Node], kinds: tuple[type, ...], allowed: Uniformity) -> tuple[Note, ...]:
@@ -60,5 +53,5 @@ def _jumps(body: Sequence[Node], kinds: tuple[type, ...], allowed: Uniformity, p
             continue  # its jumps are its own
         differs = isinstance(node, If) and node.uniformity > allowed
         differs = differs or (isinstance(node, For | While) and node.control > allowed)
-        for block in _blocks(node):
+        for block in blocks(node):
             yield from _jumps(block, kinds, allowed, parted or differs)

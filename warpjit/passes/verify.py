@@ -11,8 +11,8 @@ from operator import attrgetter
 
 from warpjit.errors import Finding, Note, TraceError
 from warpjit.ir.facts import Uniformity
-from warpjit.ir.nodes import Address, Const, GlobalBuffer, Kernel, Node, Op, Tile
-from warpjit.ir.walk import every
+from warpjit.ir.nodes import Const, GlobalBuffer, Kernel, Node, Op
+from warpjit.ir.walk import addresses, every
 from warpjit.isa.pairing import paired, row_of
 from warpjit.isa.row import BarrierSync, Operand, Participants, Row, Special
 from warpjit.isa.target import Target
@@ -147,9 +147,8 @@ def _fixed_memory(kernel: Kernel) -> Iterator[Finding]:
 def _global_buffers(op: Op, mode: Callable[[Operand], bool]) -> Iterator[GlobalBuffer]:
     """The tensors that an operation reads, or writes."""
     for operand, value in paired(op):
-        places = (value,) if isinstance(value, Address) else value.addresses if isinstance(value, Tile) else ()
         if mode(operand):
-            yield from (place.buffer for place in places if isinstance(place.buffer, GlobalBuffer))
+            yield from (each.buffer for each in addresses(value) if isinstance(each.buffer, GlobalBuffer))
 
 
 RULES: tuple[Rule, ...] = (_target_has_it, _verified, _together, _full_warps, _barrier_number)

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from warpjit.errors import NOWHERE, ArgumentError, Loc
-from warpjit.ir.nodes import Address, GlobalBuffer, Kernel, Node, Op, Registers, Slot, Tile
-from warpjit.ir.walk import children, constants
-from warpjit.isa.row import Row
+from warpjit.ir.nodes import GlobalBuffer, Kernel, Registers, Slot
+from warpjit.ir.walk import constants
+from warpjit.passes.effects import effects
 from warpjit.sim.findings import LANES, Census
 from warpjit.sim.linear import Execute, Program, linearise
 from warpjit.sim.machine import Machine
@@ -73,7 +73,7 @@ def simulate(kernel: Kernel, plan: Plan, arguments: Sequence[Any], *, seed: int 
     if numerics not in ("exact", "fast"):
         raise ArgumentError(f'numerics: expected "exact" or "fast" but got {numerics!r}')
     tensors, scalars = _sorted_arguments(kernel, arguments)
-    views, storages = views_of(tensors, _written(kernel.body))
+    views, storages = views_of(tensors, _written(kernel))
     views |= {table.name: table_of(table.data) for table in constants(kernel.body)}
     program = linearise(kernel)
     steps = _prepared(program, numerics == "fast")
@@ -123,22 +123,10 @@ def _sorted_arguments(
     return tensors, scalars
 
 
-def _written(body: Sequence[Node]) -> frozenset[str]:
+def _written(kernel: Kernel) -> frozenset[str]:
     """The global tensors that some operation may write."""
-    names: set[str] = set()
-    for node in body:
-        names |= _written(children(node))
-        if isinstance(node, Op):
-            row = node.row
-            assert isinstance(row, Row)
-            if any(operand.writes and operand.space == "global" for operand in row.operands):
-                addresses = [
-                    a
-                    for v in node.operands
-                    for a in ((v,) if isinstance(v, Address) else v.addresses if isinstance(v, Tile) else ())
-                ]
-                names |= {address.buffer.name for address in addresses if isinstance(address.buffer, GlobalBuffer)}
-    return frozenset(names)
+    writes, targets = effects(kernel).writes, [parameter.target for parameter in kernel.parameters]
+    return frozenset(each.name for each in targets if isinstance(each, GlobalBuffer) and each.index in writes)
 
 
 def _prepared(program: Program, fast: bool) -> dict[int, Step]:
