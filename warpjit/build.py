@@ -212,5 +212,5 @@ def build(program: Program, config: Config) -> Built:
     from warpjit.cuda.codegen import emit  # noqa: PLC0415  the simulator does without
 
     lean = prune(program.kernel, accesses=False)
-    emitted = emit(lean, program.plan, program.target, lineinfo=config.lineinfo)
+    emitted = emit(lean, program.plan, lineinfo=config.lineinfo)
     return Built(program, emitted, config, store_of(config))

@@ -24,7 +24,7 @@ SYNC = (lookup("bar.sync"), const(0), None)
 
 
 def emitted(of: Kernel, target: Target = SM_90A, lineinfo: bool = False) -> Emitted:
-    return emit(of, plan(of, target.max_shared), target, lineinfo=lineinfo)
+    return emit(of, plan(of, target.max_shared), lineinfo=lineinfo)
 
 
 def body(of: Kernel) -> list[str]:

@@ -14,7 +14,7 @@ from hand_built import Hand, const, kernel, seed, tensor
 
 from warpjit.cuda.disassemble import Instruction, count, instructions, sass
 from warpjit.cuda.toolchain import compile_cubin, compile_ptx, find_nvcc, option_flags
-from warpjit.errors import NOWHERE, CompileError, TraceError
+from warpjit.errors import NOWHERE, CompileError
 from warpjit.ir.dtypes import bool_, dtype, float32, int32
 from warpjit.ir.nodes import (
     Address,
@@ -153,13 +153,6 @@ def test_launch_attributes() -> None:
     # nvcc refuses launch bounds beside a limit of registers.
     limited = _head(Launch(GRID, (64, 1, 1), max_registers=64))
     assert "maxnreg(64)" in limited and "__launch_bounds__" not in limited
-
-
-def test_launch_attributes_that_exclude_each_other_are_refused() -> None:
-    with pytest.raises(TraceError, match="max_registers or min_blocks_per_sm but got both"):
-        _head(Launch(GRID, (64, 1, 1), max_registers=64, min_blocks_per_sm=2))
-    with pytest.raises(TraceError, match="sm_80 has no clusters"):
-        _head(Launch(GRID, (64, 1, 1), cluster=(2, 1, 1)), SM_80)
 
 
 def test_parameters_have_their_types() -> None:

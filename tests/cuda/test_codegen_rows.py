@@ -77,5 +77,5 @@ def all_rows(target: Target, predicated: bool) -> Kernel:
 def test_every_row_compiles(name: str, predicated: bool) -> None:
     target = Target.parse(name)
     of = all_rows(target, predicated)
-    text = emit(of, plan(of, target.max_shared), target)
+    text = emit(of, plan(of, target.max_shared))
     assert compile_cubin(text.text, target, config=config_module.read(), locate=text.place).cubin

@@ -42,7 +42,6 @@ UNREACHABLE: tuple[Unreachable, ...] = (
     Unreachable("warpjit/cuda/operands.py", "has no dtype, so C++", BY_HAND),
     Unreachable("warpjit/cuda/scalars.py", "", BY_HAND),
     Unreachable("warpjit/cuda/statements.py", "", BY_HAND),
-    Unreachable("warpjit/cuda/codegen.py", "", BY_HAND),
     Unreachable("warpjit/isa/pairing.py", "", BY_HAND),
     Unreachable("warpjit/isa/proof.py", "but got a view of {dtype}", BY_HAND),
     Unreachable("warpjit/isa/proof.py", "has {view.layout.size()} elements", BY_HAND),

@@ -1,6 +1,6 @@
 """From a checked kernel to CUDA C++: one readable, header-free text that follows the Python statement by statement.
 
-    emitted = emit(kernel, plan, Target.parse("sm_90a"))
+    emitted = emit(kernel, plan)
 
 The text is the cubin's key, so equal kernels have equal text: no path, no line of the user's program, no time. A
 side table says which place each line came from. The statements are written in `statements`, the instructions in
@@ -17,10 +17,9 @@ from warpjit.cuda.operands import SharedPlan, Texts
 from warpjit.cuda.prelude import FUNCTIONS, prelude
 from warpjit.cuda.scalars import c_type
 from warpjit.cuda.statements import INDENT, Statements
-from warpjit.errors import NOWHERE, Loc, TraceError
+from warpjit.errors import NOWHERE, Loc
 from warpjit.ir.nodes import GlobalBuffer, Kernel, Launch, Parameter
 from warpjit.ir.walk import constants
-from warpjit.isa.target import Target
 
 ARENA_ALIGN = 1024
 """Alignment of the arena's first byte: the period of the 128-byte swizzle (PTX ISA, "Swizzling Modes")."""
@@ -39,14 +38,12 @@ class Emitted:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else NOWHERE
 
 
-def emit(kernel: Kernel, plan: SharedPlan, target: Target, *, lineinfo: bool = False) -> Emitted:
-    """The CUDA C++ of `kernel`, with its shared buffers where `plan` puts them.
+def emit(kernel: Kernel, plan: SharedPlan, *, lineinfo: bool = False) -> Emitted:
+    """The CUDA C++ of `kernel`, with its shared buffers where `plan` puts them; the same for every target.
 
     With `lineinfo`, `#line` names the user's file and line before each statement (then the text is not the same for
-    equal kernels). Raises `TraceError` for launch attributes that exclude each other or that `target` lacks, and
-    `InstructionError` for an operand that its row cannot take.
+    equal kernels). Raises `InstructionError` for an operand that its row cannot take.
     """
-    _check_launch(kernel, target)
     texts = Texts()
     entry = texts.namer.name("kernel", kernel.name)
     signature = _signature(kernel, entry, texts)
@@ -66,20 +63,6 @@ def emit(kernel: Kernel, plan: SharedPlan, target: Target, *, lineinfo: bool = F
 
 
 # ---- the kernel's head -------------------------------------------------------------------------------
-
-
-def _check_launch(kernel: Kernel, target: Target) -> None:
-    launch = kernel.launch
-    if launch.max_registers is not None and launch.min_blocks_per_sm is not None:
-        raise TraceError.at(
-            "expected max_registers or min_blocks_per_sm but got both: each of them decides how many registers a "
-            "thread may have",
-            kernel.loc,
-        )
-    if launch.cluster != (1, 1, 1) and not target.has_clusters:
-        raise TraceError.at(
-            f"expected a cluster of (1, 1, 1) but got {launch.cluster}: {target} has no clusters", kernel.loc
-        )
 
 
 def _signature(kernel: Kernel, entry: str, texts: Texts) -> list[tuple[str, Loc]]:

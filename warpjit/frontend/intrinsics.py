@@ -28,6 +28,8 @@ from warpjit.ir.nodes import Assume, Launch, SharedBuffer
 from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
 from warpjit.layout import ComposeLayout
 
+MAX_BLOCKS = 32
+"""CTAs that a multiprocessor holds at most (CUDA C++ Programming Guide, "Compute Capabilities")."""
 MAX_COPIES = 64
 """How often a body may stand in a loop over `T.range(..., unroll=)`."""
 
@@ -83,12 +85,6 @@ def _enter(tracer: Tracer, launch: Value, attributes: Value) -> None:
         raise TraceError(
             f"T.device_entry: launch: expected T.cuda.LaunchConfig(...) but got {arithmetic.describe(launch)}"
         )
-    given = attributes or KernelAttributes()
-    if not isinstance(given, KernelAttributes):
-        raise TraceError(
-            f"T.device_entry: attributes: expected T.cuda.KernelAttributes(...) but got "
-            f"{arithmetic.describe(attributes)}"
-        )
     block = _extents(launch.block, "block", _positive("block"))
     if block[0] * block[1] * block[2] > MAX_THREADS:
         raise TraceError(
@@ -101,13 +97,27 @@ def _enter(tracer: Tracer, launch: Value, attributes: Value) -> None:
     for size, part in zip(grid, cluster, strict=True):
         if isinstance(size, int) and size % part:
             raise TraceError(f"grid: expected a multiple of the cluster, {cluster}, but got {grid}")
-    if given.max_registers is not None and given.min_blocks_per_sm is not None:
-        raise TraceError("attributes: expected max_registers or min_blocks_per_sm but got both")
-    if given.max_registers is not None and not MIN_REGISTERS <= given.max_registers <= MAX_REGISTERS:
-        raise TraceError(f"max_registers: expected {MIN_REGISTERS} to {MAX_REGISTERS} but got {given.max_registers}")
-    tracer.launch = Launch(grid, block, cluster, given.max_registers, given.min_blocks_per_sm)
+    limits = _limits(attributes)
+    tracer.launch = Launch(grid, block, cluster, limits.max_registers, limits.min_blocks_per_sm)
     tracer.builder.thread_params = tuple(zip(("ntid_x", "ntid_y", "ntid_z"), block, strict=True))
     tracer.builder.host = False
+
+
+def _limits(given: Value) -> KernelAttributes:
+    """What the compiler is told about registers."""
+    if given is None:
+        return KernelAttributes()
+    if not isinstance(given, KernelAttributes):
+        raise TraceError(
+            f"T.device_entry: attributes: expected T.cuda.KernelAttributes(...) but got {arithmetic.describe(given)}"
+        )
+    if given.max_registers is not None and given.min_blocks_per_sm is not None:
+        raise TraceError("attributes: expected max_registers or min_blocks_per_sm but got both")
+    for name, low, high in (("max_registers", MIN_REGISTERS, MAX_REGISTERS), ("min_blocks_per_sm", 1, MAX_BLOCKS)):
+        value = getattr(given, name)
+        if value is not None and not (type(value) is int and low <= value <= high):
+            raise TraceError(f"{name}: expected an int from {low} to {high} but got {arithmetic.describe(value)}")
+    return given
 
 
 # ---- who am I -------------------------------------------------------------------------------------------------

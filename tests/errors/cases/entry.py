@@ -74,7 +74,19 @@ TOPIC = Topic(
                 launch=T.cuda.LaunchConfig(grid=1, block=32),
                 attributes=T.cuda.KernelAttributes(max_registers=300),
             )
-            """, "max_registers: expected 16 to 255 but got 300", "T.device_entry("),
+            """, "max_registers: expected an int from 16 to 255 but got int 300", "T.device_entry("),
+        Case("""
+            T.device_entry(
+                launch=T.cuda.LaunchConfig(grid=1, block=32),
+                attributes=T.cuda.KernelAttributes(max_registers=40.0),
+            )
+            """, "max_registers: expected an int from 16 to 255 but got float 40.0", "T.device_entry("),
+        Case("""
+            T.device_entry(
+                launch=T.cuda.LaunchConfig(grid=1, block=32),
+                attributes=T.cuda.KernelAttributes(min_blocks_per_sm=-1),
+            )
+            """, "min_blocks_per_sm: expected an int from 1 to 32 but got int -1", "T.device_entry("),
         Case("T.device_entry(launch=T.cuda.LaunchConfig(grid=A.permute(1, 0), block=32))",
              "expected a value that is known at the launch but got the tensor A",
              "T.device_entry(launch=T.cuda.LaunchConfig(grid=A.permute(1, 0), block=32))"),

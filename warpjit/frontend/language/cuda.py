@@ -65,7 +65,7 @@ class KernelAttributes:
     """What the compiler is told about registers: at most one of the two.
 
     max_registers       registers of a thread, 16 to 255
-    min_blocks_per_sm   CTAs that must fit on a multiprocessor together
+    min_blocks_per_sm   CTAs that must fit on a multiprocessor together, 1 to 32
     """
 
     max_registers: int | None = None
