@@ -1,6 +1,6 @@
 """The generated product with the reference's tiles: what `gemm` pins, and what `trace` traces.
 
-The one place that knows how `warpjit.kernels.matmul` names its kernel and tiles. Imported where it is measured.
+The one place that knows how `warpjit.kernels` names the kernel and its tiles. Imported where it is measured.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import torch
 
 from warpjit import Kernel
 from warpjit.frontend.kinds import Specialization
-from warpjit.kernels.matmul import Case, Tile, gemm, matmul
+from warpjit.kernels.gemm import Case, Tile, gemm
+from warpjit.kernels.matmul import matmul
 
 TILE = Tile(m=128, n=256, k=64, warp_m=64, warp_n=64, stages=4)
 """8 warps."""

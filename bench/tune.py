@@ -25,8 +25,10 @@ import torch
 from bench.harness import Bench, Record, Settings, Table, error_text, fresh_process
 from bench.measures import shown
 from warpjit.kernel import Kernel
-from warpjit.kernels import matmul as products
+from warpjit.kernels.facts import Facts
 from warpjit.kernels.gemm import Tile
+from warpjit.kernels.matmul import plan_of
+from warpjit.kernels.products import CHOICES, candidates
 from warpjit.kernels.tiles import TunedTiles, problem_of
 from warpjit.tuner import Rules, Tuner
 from warpjit.tuner import Settings as TunerSettings
@@ -73,26 +75,26 @@ TRITON = CALL.format(
 
 def configs() -> list[Tile]:
     """The first 32 of those that `matmul` tries."""
-    first = products.CHOICES[0].tile
-    return products.candidates(first, True, 227 * 1024)[:CONFIGS]
+    first = CHOICES[0].tile
+    return candidates(first, True, 227 * 1024)[:CONFIGS]
 
 
 @dataclass(frozen=True)
 class Call:
     """a @ b as the tuner sees it: the kernel of a tile, and what it is called with."""
 
-    facts: tuple[products.Facts, ...]
+    facts: tuple[Facts, ...]
     kernel: Callable[[Tile], Kernel]
     args: tuple[Any, ...]
 
     @classmethod
     def of(cls, a: torch.Tensor, b: torch.Tensor) -> Call:
         out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
-        left, right, result = (products.Facts.of(name, each) for name, each in (("a", a), ("b", b), ("out", out)))
-        plan = products.plan_of(left, right, result, (), None, a.device)
+        left, right, result = (Facts.of(name, each) for name, each in (("a", a), ("b", b), ("out", out)))
+        plan = plan_of(left, right, result, (), None, a.device)
         return cls(
             (left, right, result),
-            lambda tile: products.plan_of(left, right, result, (), tile, a.device).kernel,
+            lambda tile: plan_of(left, right, result, (), tile, a.device).kernel,
             (plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, ()),
         )
 

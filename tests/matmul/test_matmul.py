@@ -11,9 +11,10 @@ import torch
 from products import assert_product, operand, poisoned
 
 from warpjit import ArgumentError, T
-from warpjit.kernels import matmul as products
+from warpjit.kernels import matmul as matmuls
 from warpjit.kernels.gemm import Case, Tile, gemm
-from warpjit.kernels.matmul import CHOICES, default_tile, matmul
+from warpjit.kernels.matmul import matmul
+from warpjit.kernels.products import CHOICES, default_tile
 
 SIZES = (1, 7, 16, 65, 128, 129, 257, 1000, 4096)
 BOTH = (torch.float16, torch.bfloat16)
@@ -219,8 +220,8 @@ def test_the_choice_follows_the_target_of_the_simulator(monkeypatch: pytest.Monk
         chosen.append(case.tile)
         return lambda *args, epilogue: None
 
-    monkeypatch.setattr(products, "gemm", noted)
-    monkeypatch.setattr(products, "plan_of", functools.lru_cache(products.plan_of.__wrapped__))
+    monkeypatch.setattr(matmuls, "gemm", noted)
+    monkeypatch.setattr(matmuls, "plan_of", functools.lru_cache(matmuls.plan_of.__wrapped__))
     for target in ("sm_90a", "sm_89"):
         monkeypatch.setenv("WARPJIT_TARGET", target)
         matmul(a, a)

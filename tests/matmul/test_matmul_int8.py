@@ -10,8 +10,8 @@ import torch
 
 from warpjit import ArgumentError, T
 from warpjit.kernels.gemm import Case, Tile, gemm
-from warpjit.kernels.matmul import CHOICES
 from warpjit.kernels.matmul_int8 import matmul_int8
+from warpjit.kernels.products import CHOICES
 
 SMALL = Tile(32, 32, 32, 16, 16, 3)
 EXACT = 2**17 - 1

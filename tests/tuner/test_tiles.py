@@ -12,7 +12,9 @@ from tuner_kernels import MadeUp
 from warpjit import ArgumentError
 from warpjit.kernels import attention as attentions
 from warpjit.kernels import flash, gemm
-from warpjit.kernels import matmul as products
+from warpjit.kernels import matmul as matmuls
+from warpjit.kernels.device import MULTIPROCESSORS
+from warpjit.kernels.products import candidates, default_tile, is_small
 from warpjit.kernels.tiles import TunedTiles
 from warpjit.tuner import Settings, Trial
 
@@ -35,16 +37,16 @@ def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
 
 
 def test_a_product_with_tuned_tiles(timer: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "TILES", TunedTiles("matmul", gemm.Tile, Settings(timer=timer)))
-    monkeypatch.setattr(products, "candidates", lambda first, wide, shared: list(SMALL))
+    monkeypatch.setattr(matmuls, "TILES", TunedTiles("matmul", gemm.Tile, Settings(timer=timer)))
+    monkeypatch.setattr(matmuls, "candidates", lambda first, wide, shared: list(SMALL))
     a, b = torch.randn(24, 32).half(), torch.randn(32, 16).half()
     out = torch.zeros(24, 16).half()
     for _ in range(2):
-        assert products.matmul(a, b, out, tile="tune") is out
-        assert torch.equal(out, products.matmul(a, b, tile=SMALL[1]))
+        assert matmuls.matmul(a, b, out, tile="tune") is out
+        assert torch.equal(out, matmuls.matmul(a, b, tile=SMALL[1]))
     assert timer.log.count("begin") == 1
-    assert list(products.TILES.known.values()) == [SMALL[1]]
-    products.matmul(a, b, epilogue=lambda value, row, column: value + 1.0, tile="tune")
+    assert list(matmuls.TILES.known.values()) == [SMALL[1]]
+    matmuls.matmul(a, b, epilogue=lambda value, row, column: value + 1.0, tile="tune")
     assert timer.log.count("begin") == 2
 
 
@@ -61,19 +63,19 @@ def test_attention_with_tuned_tiles(timer: MadeUp, monkeypatch: pytest.MonkeyPat
 
 def test_without_a_timer_the_cpu_takes_the_usual_tile() -> None:
     a, b = torch.randn(16, 32).half(), torch.randn(32, 16).half()
-    usual = products.default_tile(16, 16, 1, True, products.MULTIPROCESSORS, 227 * 1024)
-    assert torch.equal(products.matmul(a, b, tile="tune"), products.matmul(a, b))
-    assert usual in products.TILES.known.values()
+    usual = default_tile(16, 16, 1, True, MULTIPROCESSORS, 227 * 1024)
+    assert torch.equal(matmuls.matmul(a, b, tile="tune"), matmuls.matmul(a, b))
+    assert usual in matmuls.TILES.known.values()
 
 
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("shared", [99 << 10, 227 << 10])
 def test_the_candidates_are_legal_and_begin_with_the_usual_one(wide: bool, shared: int) -> None:
-    first = products.default_tile(512, 512, 1, wide, products.MULTIPROCESSORS, shared)
-    found = products.candidates(first, wide, shared)
+    first = default_tile(512, 512, 1, wide, MULTIPROCESSORS, shared)
+    found = candidates(first, wide, shared)
     assert found[0] == first
     assert len(set(found)) == len(found) >= 12
-    assert all(tile.shared_bytes <= shared and (wide or products.is_small(tile)) for tile in found)
+    assert all(tile.shared_bytes <= shared and (wide or is_small(tile)) for tile in found)
 
 
 @pytest.mark.parametrize("dim", [16, 64, 128])
@@ -88,7 +90,7 @@ def test_the_candidates_of_attention(dim: int) -> None:
 @pytest.mark.parametrize("call", ["matmul", "attention"])
 def test_other_words_are_refused(call: str) -> None:
     args: dict[str, Any] = {
-        "matmul": (products.matmul, torch.zeros(16, 16).half(), torch.zeros(16, 16).half()),
+        "matmul": (matmuls.matmul, torch.zeros(16, 16).half(), torch.zeros(16, 16).half()),
         "attention": (attentions.attention, *[torch.zeros(1, 1, 16, 16).half()] * 3),
     }
     function, *tensors = args[call]

@@ -15,9 +15,10 @@ from warpjit.arguments import outside_of_graphs
 from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel, cpu_target
+from warpjit.kernels.device import limits
+from warpjit.kernels.facts import ELEMENTS, Facts
 from warpjit.kernels.flash import Case, Tile, flash
-from warpjit.kernels.matmul import ELEMENTS, TUNE, Facts, limits
-from warpjit.kernels.tiles import TunedTiles
+from warpjit.kernels.tiles import TUNE, TunedTiles
 
 LOG2_E = math.log2(math.e)
 WIDEST = 16

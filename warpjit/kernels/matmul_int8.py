@@ -1,4 +1,6 @@
-"""Products of int8 matrices: exact sums in int32, scaled and rounded, or as they are. The kernel is in `gemm`.
+"""Products of int8 matrices: exact sums in int32, scaled and rounded, or as they are.
+
+What is called; the kernel is in `gemm`, the choice of its tile in `products`.
 
 Left out: batches; a type of 8 bits for the result.
 """
@@ -15,8 +17,10 @@ from warpjit.arguments import outside_of_graphs
 from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel, cpu_target
+from warpjit.kernels.device import limits
+from warpjit.kernels.facts import Facts
 from warpjit.kernels.gemm import Case, Tile, gemm
-from warpjit.kernels.matmul import WIDEST, Facts, Stored, default_tile, limits, multiples
+from warpjit.kernels.products import WIDEST, Stored, default_tile, multiples
 
 SCALED = ("torch.float16", "torch.bfloat16", "torch.float32")
 RESULTS = (*SCALED, "torch.int32")
@@ -146,10 +150,7 @@ def _plan(a: Facts, b: Facts, out: Facts, scales: tuple[bool, ...], tile: Tile |
             f"out: expected a tensor of shape {(m, n)} with contiguous rows, of one of {names}, but got shape "
             f"{tuple(out.shape)}, strides {tuple(out.strides)} of {out.dtype}"
         )
-    if out.overlaps:
-        raise ArgumentError(
-            f"out: expected a place in memory for each element but got shape {(m, n)} with strides {tuple(out.strides)}"
-        )
+    out.check_apart("out")
     left, right = Stored.best(a, turns=False), Stored.best(b.transposed, turns=False)
     widths = left.facts.width, right.facts.width, out.width
     chosen = tile or default_tile(m, n, 1, widths[:2] == WIDEST, *limits(place))

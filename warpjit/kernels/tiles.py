@@ -16,6 +16,7 @@ from warpjit.kernel import Kernel
 from warpjit.tuner import Candidate, Config, KeyRule, Problem, Settings, Tuner, key_of_call, source_digest
 
 Tile = TypeVar("Tile")
+TUNE = "tune"
 KNOWN = 4096
 """Kinds of calls that are remembered; then all are forgotten."""
 
