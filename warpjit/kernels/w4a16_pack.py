@@ -1,4 +1,4 @@
-"""Weights of 4 bits: quantised, and packed in the order in which the lanes of `w4a16`'s kernel read them.
+"""Weights of 4 bits: quantised, and packed in the order in which the lanes of the kernel of `w4a16_product` read them.
 
 A panel is 64 rows; of 128 of its columns, 4 KB follow each other: for each 16 rows and each 64 columns 16 bytes a lane,
 which are a word for each 16 columns, a nibble for each of the 8 elements that the lane has in operand A of the matrix
@@ -9,7 +9,7 @@ Scale and zero of a row and group are a word: the scale's 16 bits below, above t
 number of bits of the type's fraction: put below the exponent of 2 ** p, a nibble q reads as 2 ** p + q, so that one sum
 leaves q - zero, exactly. Of a panel and group, the words that a lane needs follow each other.
 
-Left out: the product (`w4a16`), quantisers that look at activations: `pack_quantized` takes what they found.
+Left out: the product (`w4a16_product`), quantisers that look at activations: `pack_quantized` takes what they found.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from warpjit.isa import holds
 PANEL, DEPTH = 64, 128
 """Rows and columns that the packed matrix is filled up to multiples of."""
 LEVELS = 15
+INTEGERS = ("torch.uint8", "torch.int8", "torch.int16", "torch.int32", "torch.int64")
 SMALLEST_GROUP = 32
 
 
@@ -142,6 +143,7 @@ def pack(weight: Any, group: int = 128, dtype: Any = None) -> Packed:
         raise ArgumentError(f"weight: expected a float tensor of shape (n, k) but got {_said(weight)}")
     if 0 in weight.shape:
         raise ArgumentError(f"weight: expected a matrix that is not empty but got shape {tuple(weight.shape)}")
+    _check_dense("weight", weight)
     _check_group(group)
     kind = weight.dtype if dtype is None else dtype
     Half.of("dtype", kind)
@@ -162,17 +164,20 @@ def pack(weight: Any, group: int = 128, dtype: Any = None) -> Packed:
 def pack_quantized(q: Any, scales: Any, zeros: Any, group: int = 128) -> Packed:
     """Pack weights that were quantised before: (q - zero) * scale.
 
-    q       (n, k) integers, 0 to 15
-    scales  (n, ⌈k / group⌉), float16 or bfloat16, finite
-    zeros   (n, ⌈k / group⌉) integers, 0 to 15
+    q       (n, k) integers, 0 to 15: uint8, or signed ones
+    scales  (n, ⌈k / group⌉), float16 or bfloat16, finite, on q's device
+    zeros   (n, ⌈k / group⌉) integers as q's, 0 to 15, on q's device
     group   columns that share a scale and a zero: a power of two, at least 32
 
-    Raises ArgumentError: other shapes, types, or values.
+    Raises ArgumentError: other shapes, types, devices, or values, a tensor that is not dense or not in memory.
     """
     torch = _torch()
     for name, each in (("q", q), ("scales", scales), ("zeros", zeros)):
         if not isinstance(each, torch.Tensor) or each.ndim != 2 or 0 in each.shape:
             raise ArgumentError(f"{name}: expected a tensor of two axes that are not empty but got {_said(each)}")
+        if each.device != q.device:
+            raise ArgumentError(f"{name}: expected a tensor on {q.device}, as q, but got one on {each.device}")
+        _check_dense(name, each)
     _check_group(group)
     half = Half.of("scales", scales.dtype)
     (n, k), groups = q.shape, -(-q.shape[1] // group)
@@ -180,7 +185,7 @@ def pack_quantized(q: Any, scales: Any, zeros: Any, group: int = 128) -> Packed:
         if tuple(each.shape) != (n, groups):
             raise ArgumentError(f"{name}: expected shape {(n, groups)} but got {tuple(each.shape)}")
     for name, each in (("q", q), ("zeros", zeros)):
-        if each.dtype.is_floating_point or each.dtype.is_complex or int(each.min()) < 0 or int(each.max()) > LEVELS:
+        if str(each.dtype) not in INTEGERS or int(each.min()) < 0 or int(each.max()) > LEVELS:
             raise ArgumentError(f"{name}: expected integers from 0 to {LEVELS} but got others, of {each.dtype}")
     if not scales.isfinite().all():
         raise ArgumentError("scales: expected finite numbers but got others")
@@ -219,6 +224,11 @@ def _elements(half: Half) -> tuple[tuple[int, ...], ...]:
 def _check_group(group: Any) -> None:
     if type(group) is not int or group < SMALLEST_GROUP or group & (group - 1):
         raise ArgumentError(f"group: expected a power of two of at least {SMALLEST_GROUP} but got {group!r}")
+
+
+def _check_dense(name: str, x: Any) -> None:
+    if x.is_meta or x.layout != _torch().strided:
+        raise ArgumentError(f"{name}: expected a dense tensor in memory but got {x.layout} on {x.device}")
 
 
 def _said(value: Any) -> str:
