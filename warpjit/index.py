@@ -134,7 +134,7 @@ def constants_of(kinds: Sequence[Kind]) -> Iterator[Any]:
 
 def find(asked: Question) -> Stored | None:
     """The program of which all that its trace took from outside is the same now, with its cubin."""
-    for variant in _variants(asked):
+    for variant in _listed(asked.store.get_index(asked.key) or {}):
         try:
             captures = _captures(asked, variant["captures"])
             if captures is None:
@@ -152,8 +152,8 @@ def find(asked: Question) -> Stored | None:
     return None
 
 
-def _variants(asked: Question) -> list[Any]:
-    found = (asked.store.get_index(asked.key) or {}).get("variants")
+def _listed(value: Mapping[str, Any]) -> list[Any]:
+    found = value.get("variants")
     return found if isinstance(found, list) else []
 
 
@@ -204,14 +204,23 @@ def record(asked: Question, built: Built) -> None:
         "code": built.code,
         "cubins": {compiler: built.key},
     }
-    others = []
-    for variant in _variants(asked):
-        if isinstance(variant, dict) and variant.get("captures") == rows and variant.get("plan") == new["plan"]:
+
+    def added(old: Mapping[str, Any]) -> dict[str, Any]:
+        return {"kernel": program.plan.name, "variants": _with(_listed(old), new)[:VARIANTS]}
+
+    asked.store.change_index(asked.key, added)
+
+
+def _with(variants: Sequence[Any], new: Mapping[str, Any]) -> list[Any]:
+    """The variants with a new one first, which knows the cubins that another compiler made of the same program."""
+    others, cubins = [], dict(new["cubins"])
+    for variant in variants:
+        if isinstance(variant, dict) and all(variant.get(name) == new[name] for name in ("captures", "plan")):
             known = variant.get("cubins")
-            new["cubins"] = {**(known if isinstance(known, dict) else {}), **new["cubins"]}
+            cubins = {**(known if isinstance(known, dict) else {}), **cubins}
         else:
             others.append(variant)
-    asked.store.put_index(asked.key, {"kernel": program.plan.name, "variants": [new, *others][:VARIANTS]})
+    return [{**new, "cubins": cubins}, *others]
 
 
 def _row(places: Places, forms: Forms, capture: Capture) -> list[Any]:

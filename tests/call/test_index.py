@@ -7,6 +7,8 @@ import logging
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from processes import Processes
 import warpjit as package
 from warpjit import index
 from warpjit.cuda import toolchain
+from warpjit.isa.target import Target
 from warpjit.store import Store
 
 ROOT = Path(package.__file__).resolve().parents[1]
@@ -270,6 +273,31 @@ def test_old_variants_are_forgotten(processes: Processes, monkeypatch: pytest.Mo
     assert value["kernel"] == "kernel" and len(value["variants"]) == 2
     found = [processes.call(text, CudaTensor(32), CudaTensor(32)) for text in reversed(texts)]
     assert found == [(0, 0), (0, 0), (1, 0)]
+
+
+def test_variants_that_are_recorded_at_once_all_stay(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread is as good as a process: all locks are files'."""
+    made = []
+    for scale in (1, 2, 3):
+        kernel = processes.module(KERNEL.replace("SCALE = 2.0", f"SCALE = {scale}.0")).kernel
+        specialization = kernel.specialization((), {})
+        made.append((kernel, kernel.built(specialization, Target.parse("sm_90a")), specialization))
+    get = Store.get_index
+
+    def slow(store: Store, key: str) -> Any:
+        found = get(store, key)
+        time.sleep(0.02)
+        return found
+
+    monkeypatch.setattr(Store, "get_index", slow)
+    for _ in range(2):  # the second time adds nothing
+        threads = [threading.Thread(target=kernel.keep, args=rest) for kernel, *rest in made]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _, _, value = entries(processes)
+        assert len(value["variants"]) == 3
 
 
 def test_a_forced_trace_reports_an_index_that_is_wrong(

@@ -42,7 +42,8 @@ def filled(tmp_path: Path) -> Store:
 
 def snapshot(store: Store) -> dict[str, bytes]:
     root = Path(str(store.root))
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 
 # ---- there and back ---------------------------------------------------------------------------------------------

@@ -30,9 +30,11 @@ def session(root: Path) -> list[bytes]:
     store = Store(root, limit=100, patience=1.0)
     got = [store.obtain(KEY, lambda: ({"kernel": "k"}, CUBIN))]
     store.put_index(OTHER, {"cubin": KEY})
+    store.change_index(KEY, lambda old: {**old, "a": 1})
     store.change_tuning(OTHER, lambda old: {**old, "a": 1})
     later = Store(root, patience=1.0)
     got.append(later.obtain(KEY, lambda: ({"kernel": "k"}, CUBIN)))
+    assert store.get_index(KEY) in ({"a": 1}, None)
     assert store.get_index(OTHER) in ({"cubin": KEY}, None)
     assert store.get_tuning(OTHER) in ({"a": 1}, None)
     store.evict()
@@ -156,6 +158,25 @@ def test_sixteen_processes_race_over_eight_kernels(tmp_path: Path) -> None:
         made = race(tmp_path / str(turn), tmp_path / f"log{turn}", 16, 8, kill)
         assert set(made) == {f"kernel{index}" for index in range(8)}
         assert sum(made.values()) <= 8 + (kill is not None)
+
+
+def add_to_index(root: Path, number: int, start: Any) -> None:
+    start.wait()
+    store = Store(root)
+    for turn in range(5):
+        assert store.change_index(KEY, lambda old, turn=turn: {**old, f"{number}.{turn}": 1})  # type: ignore[misc]
+
+
+def test_processes_that_add_to_one_entry_of_the_index_lose_nothing(tmp_path: Path) -> None:
+    start = fork.Barrier(4)
+    processes = [fork.Process(target=add_to_index, args=(tmp_path, number, start)) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert len(Store(tmp_path).get_index(KEY) or {}) == 20
+    assert not Store(tmp_path).change_index(KEY, dict)
 
 
 def test_a_holder_that_hangs_costs_one_bounded_wait(tmp_path: Path) -> None:

@@ -349,15 +349,21 @@ def _take(store: Store, member: Member, data: bytes) -> bool:
     path = store.path(member.kind, member.key)
     assert path is not None, "the root was checked"
     if member.kind == INDEX:
-        old = store.get_index(member.key)
-        if old is not None and _variants(old):
-            new = format_of.index_value(format_of.unpack(INDEX, data))
-            merged = {**old, "variants": _merged(_variants(old), _variants(new))}
-            data = format_of.pack(INDEX, member.key, {}, _json(merged))
-            if merged == old:
-                return False
-    elif (store.get(member.key) if member.kind == CUBIN else store.get_tuning(member.key)) is not None:
+        with store.turn(INDEX, member.key):
+            return _take_index(store, path, _entry(member, data), data)
+    if (store.get(member.key) if member.kind == CUBIN else store.get_tuning(member.key)) is not None:
         return False
+    files.publish(path, data)
+    return True
+
+
+def _take_index(store: Store, path: Path, new: Entry, data: bytes) -> bool:
+    old = store.get_index(new.key)
+    if old is not None and _variants(old):
+        merged = {**old, "variants": _merged(_variants(old), _variants(format_of.index_value(new)))}
+        if merged == old:
+            return False
+        data = format_of.pack(INDEX, new.key, {}, _json(merged))
     files.publish(path, data)
     return True
 

@@ -14,6 +14,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,6 +31,8 @@ PATIENCE = 60.0
 """Seconds that a process waits for another that compiles the same kernel."""
 TUNING_PATIENCE = 600.0
 """Seconds that a process waits for another that tunes the same kernel."""
+MERGE_PATIENCE = 5.0
+"""Seconds that a process waits for another that adds to the same entry of the index: that takes milliseconds."""
 EVICT_EVERY = 32
 """Entries that a process writes between two looks at how much room they take; the first is before the first."""
 _log = logging.getLogger("warpjit.store")
@@ -159,6 +162,19 @@ class Store:
         """Keep a JSON-able object, e.g. a cubin's key with its launch plan, under `key`. Never raises OSError."""
         self._write(INDEX, key, format_of.pack(INDEX, key, {}, json.dumps(dict(value), sort_keys=True).encode()))
 
+    def change_index(self, key: str, change: Callable[[dict[str, Any]], Mapping[str, Any]]) -> bool:
+        """Put `change(object)` in place of the object under `key` (of {} where there is none); whether it is another.
+
+        Processes that change one object at once take turns where locks work; where not, the last one stays. `change`
+        should take no time. Never raises OSError.
+        """
+        with self.turn(INDEX, key):
+            old = self.get_index(key) or {}
+            value = dict(change(old))
+            if value != old:
+                self.put_index(key, value)
+        return value != old
+
     def get_tuning(self, key: str) -> dict[str, Any] | None:
         """The JSON object that tuning left under `key`, or None."""
         found = self._read(TUNING, key, _record)
@@ -173,17 +189,26 @@ class Store:
 
         Processes that change one object at once wait for each other where locks work; where not, the last one stays.
         """
-        folder = self.folder
-        if folder is None:
-            value = dict(change(self.get_tuning(key) or {}))
-            self.put_tuning(key, value)
-            return value
-        # What changes it may compile, in other threads, and wait for a cubin's lock there.
-        patience = max(self._patience, TUNING_PATIENCE) if self._patience else 0.0
-        with self._locks_of(folder).alone(key, lambda: False, prefix="tuning-", patience=patience):
+        with self.turn(TUNING, key):
             value = dict(change(self.get_tuning(key) or {}))
             self.put_tuning(key, value)
         return value
+
+    @contextmanager
+    def turn(self, kind: str, key: str) -> Iterator[None]:
+        """Run the body, which changes an entry of the index or of tuning, while no other process does.
+
+        A wait is bounded, and there is none where locks do not work.
+        """
+        folder = self.folder
+        if folder is None:
+            yield
+            return
+        # What tunes may compile, in other threads, and wait for a cubin's lock there.
+        patience = min(self._patience, MERGE_PATIENCE) if kind == INDEX else max(self._patience, TUNING_PATIENCE)
+        prefix, patience = f"{kind}-", patience if self._patience else 0.0
+        with self._locks_of(folder).alone(key, lambda: False, prefix=prefix, patience=patience):
+            yield
 
     # ---- all entries -----------------------------------------------------------------------------
 
