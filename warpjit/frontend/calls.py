@@ -45,7 +45,11 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
             return handler(tracer, function, args, kwargs)
     if function is print:
         return _builtin(tracer, "print", INTRINSICS["print"], args, kwargs)
-    if function is LaunchConfig or function is KernelAttributes or function is constant:
+    if function is LaunchConfig or function is KernelAttributes:
+        return python(function, *args, **kwargs)
+    if function is constant:
+        if is_kernel_value(args) or is_kernel_value(kwargs):
+            raise TraceError("T.constant: expected what is known while tracing but got values of the device")
         return python(function, *args, **kwargs)
     try:
         builtin = BUILTINS.get(function)

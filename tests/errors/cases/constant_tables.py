@@ -18,7 +18,17 @@ TOPIC = Topic(
     "Tables of constants",
     (
         wrong('T.constant((1, 2), "int4")', "T.constant: dtype: expected a type of 8 to 64 bits but got int4"),
-        wrong('T.constant("ab")', "T.constant: values: expected numbers but got an array of <U2"),
+        wrong('T.constant("ab")', "T.constant: values: expected numbers of up to 64 bits but got an array of <U2"),
+        wrong("T.constant((1.0, None))", "T.constant: values: expected numbers but got a NoneType"),
+        wrong(
+            "T.constant((1, 2**64))",
+            "T.constant: values: expected numbers of one type of up to 64 bits but got an array of Python's objects",
+        ),
+        wrong(
+            "T.constant(np.ma.array([1.0, 2.0], mask=[True, False]))",
+            "T.constant: values: expected a number in each place but got an array with a mask",
+        ),
+        wrong("T.constant((1, n))", "T.constant: expected what is known while tracing but got values of the device"),
         wrong(
             "T.constant([[1], [1, 2]])",
             "T.constant: values: expected numbers, or rows of one length, in the CPU's memory",

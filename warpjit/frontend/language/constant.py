@@ -38,8 +38,10 @@ def constant(values: Any, dtype: Any = "float32") -> Any:
     if of is mbarrier or of.bits < 8:
         raise TraceError(f"T.constant: dtype: expected a type of 8 to 64 bits but got {of}")
     array = _array(values)
-    if array.dtype.kind not in "biuf" and array.dtype != of.numpy:
-        raise TraceError(f"T.constant: values: expected numbers but got an array of {array.dtype}")
+    if array.dtype == object:
+        raise TraceError(f"T.constant: values: expected {_wanted(array)}")
+    if (array.dtype.kind not in "biuf" or array.dtype.itemsize > 8) and array.dtype != of.numpy:
+        raise TraceError(f"T.constant: values: expected numbers of up to 64 bits but got an array of {array.dtype}")
     if not 0 < array.size * of.bytes <= MAX_BYTES:
         raise TraceError(f"T.constant: values: expected 1 to {MAX_BYTES} bytes but got {array.size * of.bytes}")
     if of.is_int and (array.dtype.kind not in "biu" or not of.min <= int(array.min()) <= int(array.max()) <= of.max):
@@ -54,6 +56,8 @@ def constant(values: Any, dtype: Any = "float32") -> Any:
 
 def _array(values: Any) -> Any:
     """The values as they are: numpy has no type of its own for 0 beside 2**63, and would make floats of them."""
+    if _masked(values):
+        raise TraceError("T.constant: values: expected a number in each place but got an array with a mask")
     try:
         array = np.asarray(values)
         if array.size and array.dtype == np.float64 and not isinstance(values, np.ndarray):
@@ -63,6 +67,21 @@ def _array(values: Any) -> Any:
     except (ValueError, TypeError, RuntimeError):  # rows of several lengths, a tensor of a GPU
         raise TraceError("T.constant: values: expected numbers, or rows of one length, in the CPU's memory") from None
     return array
+
+
+def _masked(values: Any) -> bool:
+    """Whether a part of the values is an array of `numpy.ma`, whose mask numpy itself would leave out."""
+    if isinstance(values, tuple | list):
+        return any(map(_masked, values))
+    return isinstance(values, np.ndarray) and hasattr(values, "mask")
+
+
+def _wanted(array: Any) -> str:
+    """What is wrong with an array of Python's objects: one that is no number, or numbers that no type holds."""
+    strange = [each for each in array.flat if not isinstance(each, int | float | np.number | np.bool_)]
+    if strange:
+        return f"numbers but got a {type(strange[0]).__name__}"
+    return "numbers of one type of up to 64 bits but got an array of Python's objects"
 
 
 __all__ = ["constant"]
