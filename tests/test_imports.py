@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,11 +41,11 @@ ORDER: list[set[str]] = [
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 
-# Heavy, optional or rarely used: imported where they are used, if need be inside a function.
 # Parts of the package that a process may do without: loaded with the first call, or the first text, that needs them.
 LATE_PARTS = {"warpjit.cuda.codegen", "warpjit.isa.table", "warpjit.sim", "warpjit.stages"}
 LATE_PARTS |= {"warpjit.cli.why", "warpjit.compiled", "warpjit.kernel", "warpjit.parallel", "warpjit.tuner"}
 LATE_PARTS |= {"warpjit.build", "warpjit.ir.conversion", "warpjit.isa.picture", "warpjit.layout.picture"}
+# Heavy, optional or rarely used: imported where they are used, if need be inside a function.
 LATE = {
     "torch",
     "pycuda",
@@ -135,6 +136,15 @@ def test_imports_go_one_way(path: Path) -> None:
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_only_heavy_packages_are_imported_inside_functions(path: Path) -> None:
     assert late_imports(name_of(path), parse(path)) == []
+
+
+def test_the_design_has_the_same_order_and_every_part() -> None:
+    design = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    shown = design[design.index("    errors, config") :].split("\n\n")[0]
+    order = [set(step.replace(",", " ").split()) for step in shown.split("->")]
+    assert order == [names for names in ORDER if not any(name.startswith("__") for name in names)]
+    rows = "\n".join(line.split("|")[1] for line in design.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`(\w+)(?:\.py|/)`", rows)) == set.union(*order)
 
 
 def test_only_config_reads_the_environment() -> None:
