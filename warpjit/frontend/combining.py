@@ -29,7 +29,7 @@ from warpjit.ir.facts import Uniformity
 from warpjit.isa.memory import STORE
 from warpjit.isa.scalar import MOVE
 from warpjit.isa.table import lookup
-from warpjit.isa.warp import LANES
+from warpjit.layout.axis import LANES
 
 Parts = tuple[Scalar, ...]
 """The numbers that are combined together: one, or a tuple's."""

@@ -26,14 +26,13 @@ from warpjit.ir.nodes import Const, Fragment, Registers
 from warpjit.isa.conversion import Conversion, Exchange, MoveMatrix, Rename, Repack, Shuffle, ThroughMemory
 from warpjit.isa.conversion import convert as plan
 from warpjit.isa.operands import operand_layout
-from warpjit.isa.places import LANES
 from warpjit.isa.table import lookup
-from warpjit.isa.warp import SHUFFLE
+from warpjit.isa.warp import ALL_LANES, SHUFFLE
 from warpjit.layout import S, TileLayout
+from warpjit.layout.axis import LANES
 from warpjit.layout.recovery import Recovered, recover
 
 WORD = 32
-ALL_LANES = 0xFFFFFFFF
 MOVE_MATRIX = "movmatrix.sync.aligned.m8n8.trans.b16"
 
 

@@ -19,9 +19,9 @@ from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir import dtypes
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Const
-from warpjit.isa.places import LANES
 from warpjit.isa.table import lookup
 from warpjit.layout import Axis, TileLayout, laneid, m, warpid, wid_in_wg
+from warpjit.layout.axis import LANES
 
 
 def through(builder: Builder, tensor: TensorValue, layout: TileLayout, scratch: Value) -> TensorValue:

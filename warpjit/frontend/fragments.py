@@ -27,8 +27,7 @@ from warpjit.isa.proof import prove
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
 from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m, warpid, wid_in_wg
-
-LANES = 32
+from warpjit.layout.axis import LANES
 
 
 def lane(builder: Builder) -> Scalar:

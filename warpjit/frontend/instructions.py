@@ -22,6 +22,7 @@ from warpjit.ir.dtypes import DType
 from warpjit.isa.operands import accepts, fragment_operand, operand_layout, operand_shape
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
+from warpjit.isa.warp import ALL_LANES
 
 
 def fragments(
@@ -119,7 +120,6 @@ def fence(tracer: Tracer, scope: Value = "cta", *, sc: Value = False) -> None:
 
 
 FENCE_SCOPES = ("cta", "cluster", "gpu", "sys")
-ALL_LANES = 0xFFFFFFFF
 
 INTRINSICS.update(
     {

@@ -26,7 +26,8 @@ from warpjit.isa.memory import STORE
 from warpjit.isa.scalar import ARITHMETIC
 from warpjit.isa.scalar_words import ADD_ROUNDED
 from warpjit.isa.table import lookup
-from warpjit.isa.warp import LANES, REDUX
+from warpjit.isa.warp import REDUX
+from warpjit.layout.axis import LANES
 
 PAIRS = ("float16x2", "bfloat16x2")
 TYPES = ("int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64", *PAIRS)

@@ -18,8 +18,8 @@ from warpjit.frontend.intrinsics import lane_id, thread_idx, warp_id
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, Value
 from warpjit.ir.facts import Uniformity
+from warpjit.layout.axis import LANES
 
-LANES = 32
 SCOPES = ("thread", "warp", "warpgroup", "cta")
 
 # Who shares a tile must get there together: how far the control flow may differ, and who that is in words.

@@ -28,9 +28,7 @@ from warpjit.isa.row import Kind, Mode, Operand, Row
 from warpjit.isa.table import lookup
 from warpjit.isa.tile_proof import prove_tile
 from warpjit.layout import Axis, ComposeLayout, TileLayout, m
-
-LANES = 32
-
+from warpjit.layout.axis import LANES
 
 # ---- operands of tile.apply --------------------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from warpjit.isa.row import Row
 from warpjit.isa.scalar import PACK64, UNPACK64
 from warpjit.isa.warp import (
     ALL_LANES,
-    LANES,
     MATCH_ALL,
     MATCH_ANY,
     SHUFFLE,
@@ -33,6 +32,7 @@ from warpjit.isa.warp import (
     VOTE,
     shuffle_control,
 )
+from warpjit.layout.axis import LANES
 
 MEMBERS = Const(ALL_LANES, dtypes.uint32)
 WIDTHS = (2, 4, 8, 16, 32)

@@ -23,11 +23,11 @@ import numpy.typing as npt
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DTYPES, DType, tf32, uint1
 from warpjit.isa import table
-from warpjit.isa.fragments import LANES
 from warpjit.isa.operands import fragment_operand
 from warpjit.isa.row import Fields, Kind, Operand, Row
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
+from warpjit.layout.axis import LANES
 
 Ints = npt.NDArray[np.int64]
 

@@ -18,10 +18,11 @@ from warpjit.errors import LayoutError
 from warpjit.ir.dtypes import DType
 from warpjit.ir.dtypes import dtype as dtype_named
 from warpjit.isa.operands import operand_layout, operand_shape
-from warpjit.isa.places import LANES, Ints
+from warpjit.isa.places import Ints
 from warpjit.isa.row import Row
 from warpjit.isa.table import lookup
 from warpjit.layout import ComposeLayout, Layout, TileLayout
+from warpjit.layout.axis import LANES
 
 WORD = 32
 _IN_PLACE = "every element is in place as it stands"

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from warpjit.isa.row import Array, Operand
 from warpjit.layout import TileLayout
-
-LANES = 32
+from warpjit.layout.axis import LANES
 
 
 @dataclass(frozen=True, eq=False)

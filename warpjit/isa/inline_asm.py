@@ -22,8 +22,8 @@ from warpjit.ir.dtypes import DType, uint8
 from warpjit.isa.needs import EVERYWHERE
 from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
+from warpjit.layout.axis import LANES
 
-LANES = 32
 SECTION = "Inline PTX Assembly in CUDA"
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

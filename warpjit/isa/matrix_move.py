@@ -21,9 +21,9 @@ from warpjit.ir.dtypes import uint16, uint32
 from warpjit.isa.needs import since
 from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
+from warpjit.layout.axis import LANES
 
 NUMS = (1, 2, 4)
-LANES = 32
 
 
 def _fragment(name: str, mode: Mode, num: int) -> Operand:

@@ -26,8 +26,9 @@ from warpjit.isa.fragments import Gather
 from warpjit.isa.needs import families
 from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
+from warpjit.layout.axis import LANES
 
-LANES, ROW_BYTES = 32, 16
+ROW_BYTES = 16
 NEEDS = families(100, 110, 120)
 SPACES = ("shared", "shared::cta")
 

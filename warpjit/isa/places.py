@@ -15,9 +15,9 @@ import numpy.typing as npt
 from warpjit.isa.operands import Group
 from warpjit.isa.row import Operand
 from warpjit.layout import Layout
+from warpjit.layout.axis import LANES
 
 Ints = npt.NDArray[np.int64]
-LANES = 32
 OWNERS = ("m", "laneid", "tx", "tid_in_wg", "warpid", "wid_in_wg", "wgid")
 """The axes from which lane, warp and register are taken."""
 

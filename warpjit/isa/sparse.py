@@ -20,11 +20,10 @@ from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Array, Row
 from warpjit.isa.sparse_metadata import STORED_ROWS, Metadata
 from warpjit.isa.table import lookup
+from warpjit.layout.axis import LANES
 
 if TYPE_CHECKING:
     import torch
-
-LANES = 32
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from warpjit.ir.numerics import canonical_nan, maximum, minimum
 from warpjit.isa.needs import EVERYWHERE, since
 from warpjit.isa.row import Array, Asm, Code, Needs, Operand, Participants, Row, Special
 from warpjit.isa.scalar_text import result, value
+from warpjit.layout.axis import LANES
 
-LANES = 32
 ALL_LANES = 0xFFFFFFFF
 _SYNC = "Parallel Synchronization and Communication Instructions: "
 _MEMBERS = value("membermask", uint32)

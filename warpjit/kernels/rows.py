@@ -20,8 +20,8 @@ from warpjit.frontend import language as T
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel
 from warpjit.kernels.facts import Facts
+from warpjit.layout.axis import LANES
 
-WARP = 32
 BLOCK = 128
 """Threads of a CTA where a row takes no more than a warp."""
 PIECES = 8
@@ -47,7 +47,7 @@ class Case:
     @property
     def rows(self) -> int:
         """Rows of a CTA."""
-        return max(BLOCK // self.threads, 1) if self.threads <= WARP else 1
+        return max(BLOCK // self.threads, 1) if self.threads <= LANES else 1
 
     @property
     def block(self) -> int:
@@ -154,7 +154,7 @@ def start(case, X):
     """(row, this thread's first element, scratch) of a CTA's thread in a grid of CTAs of `case.rows` rows."""
     thread = T.cuda.thread_idx()
     row = T.cuda.block_idx() * case.rows + thread // case.threads
-    scratch = T.alloc_shared((case.block // WARP,), compute_type(X.dtype))
+    scratch = T.alloc_shared((case.block // LANES,), compute_type(X.dtype))
     return row, thread % case.threads * case.items, scratch
 
 
@@ -226,4 +226,4 @@ def store_piece(case, Y, row, i, piece):
 
 def reduce(case, x, scratch, over_warp, over_cta):
     """`x` of all threads of a row together."""
-    return over_cta(x, scratch) if case.threads > WARP else over_warp(x, case.threads)
+    return over_cta(x, scratch) if case.threads > LANES else over_warp(x, case.threads)

@@ -16,6 +16,8 @@ from warpjit.errors import LayoutError
 Kind: TypeAlias = Literal["thread", "memory"]
 Scope: TypeAlias = Literal["thread", "warp", "warpgroup", "cta", "cluster", "kernel"]
 
+LANES = 32
+"""Lanes of a warp."""
 SCOPES: tuple[Scope, ...] = ("thread", "warp", "warpgroup", "cta", "cluster", "kernel")
 """The thread scopes from the innermost to the outermost."""
 
@@ -122,7 +124,7 @@ cby = Axis("cby", "thread", "cluster", "cta", 16)
 cbz = Axis("cbz", "thread", "cluster", "cta", 16)
 tx = Axis("tx", "thread", "cta", "thread", 1024)
 warpid = Axis("warpid", "thread", "cta", "warp", 32)
-laneid = Axis("laneid", "thread", "warp", "thread", 32)
+laneid = Axis("laneid", "thread", "warp", "thread", LANES)
 wgid = Axis("wgid", "thread", "cta", "warpgroup", 8)
 tid_in_wg = Axis("tid_in_wg", "thread", "warpgroup", "thread", 128)
 wid_in_wg = Axis("wid_in_wg", "thread", "warpgroup", "warp", 4)

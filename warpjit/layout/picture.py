@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpjit.errors import LayoutError
+from warpjit.layout.axis import LANES
 from warpjit.layout.elements import UNIT_BITS, ElementType, element_bits
 from warpjit.layout.iters import Shape, as_shape, size_of
 from warpjit.layout.picture_parts import Box, Panel, quad_shade, step_shade
@@ -36,7 +37,7 @@ LARGEST = 16384
 """Elements of the largest picture."""
 NOTEBOOK = 4096
 """Elements of the largest picture that a notebook shows unasked."""
-WORD_BITS, BANKS, LANES = 32, 32, 32
+WORD_BITS, BANKS = 32, 32
 """Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory")."""
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from warpjit.errors import Note
 from warpjit.ir.nodes import Access, Address, Const, SharedBuffer
-from warpjit.sim.findings import LANES
+from warpjit.layout.axis import LANES
 from warpjit.sim.marks import Mark, Taint
 from warpjit.sim.memory import View, gather, scatter
 from warpjit.sim.shadow import Touch

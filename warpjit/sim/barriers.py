@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from warpjit.isa import mbarrier_state
 from warpjit.isa.row import Completion, Kind, Mode
+from warpjit.layout.axis import LANES
 from warpjit.sim.accesses import Located
 from warpjit.sim.copies import Arrival, Flight
-from warpjit.sim.findings import LANES
 from warpjit.sim.memory import gather, scatter
 from warpjit.sim.shadow import Pending, Touch
 from warpjit.sim.state import State, Turn

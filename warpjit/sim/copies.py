@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.isa.row import Completion
-from warpjit.sim.findings import LANES
+from warpjit.layout.axis import LANES
 from warpjit.sim.shadow import Touch
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.isa.row import Check, Commit, Elect, Print, Special, WaitGroup
-from warpjit.sim.findings import LANES, lane_ranges
+from warpjit.layout.axis import LANES
+from warpjit.sim.findings import lane_ranges
 from warpjit.sim.printing import check, print_lines
 from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Step

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from warpjit.errors import InstructionError
 from warpjit.isa.row import ArriveWhenCopied, BarrierSync, CompleteBytes, Completion, Hint, Kind, Mode, Participants
+from warpjit.layout.axis import LANES
 from warpjit.sim import accesses, barriers, registers
 from warpjit.sim.accesses import Located
 from warpjit.sim.effects import HANDLERS, check_participants
-from warpjit.sim.findings import LANES
 from warpjit.sim.marks import Taint, words_of
 from warpjit.sim.shadow import Pending
 from warpjit.sim.state import State, Turn

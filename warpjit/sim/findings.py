@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Finding, Loc, Note, SimulationError
+from warpjit.layout.axis import LANES
 
 Array: TypeAlias = npt.NDArray[Any]
-LANES = 32
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.isa.row import Check, Print
-from warpjit.sim.findings import LANES
+from warpjit.layout.axis import LANES
 from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Step
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Local, Slot
-from warpjit.sim.findings import LANES
+from warpjit.layout.axis import LANES
 from warpjit.sim.marks import Taint, words_of
 from warpjit.sim.step import Pick
 from warpjit.sim.values import Cell, Index, Values, store

@@ -17,8 +17,9 @@ import numpy as np
 from warpjit.errors import NOWHERE, ArgumentError, Loc
 from warpjit.ir.nodes import GlobalBuffer, Kernel, Registers, Slot
 from warpjit.ir.walk import constants
+from warpjit.layout.axis import LANES
 from warpjit.passes.effects import effects
-from warpjit.sim.findings import LANES, Census
+from warpjit.sim.findings import Census
 from warpjit.sim.linear import Execute, Program, linearise
 from warpjit.sim.machine import Machine
 from warpjit.sim.memory import GlobalMemory, View, table_of, views_of

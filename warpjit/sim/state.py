@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Loc
+from warpjit.layout.axis import LANES
 from warpjit.sim.clocks import Clocks
 from warpjit.sim.copies import Copies
-from warpjit.sim.findings import LANES, Census, Findings
+from warpjit.sim.findings import Census, Findings
 from warpjit.sim.marks import Mark, MarkTable
 from warpjit.sim.memory import View
 from warpjit.sim.shadow import SharedShadow

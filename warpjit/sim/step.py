@@ -20,7 +20,7 @@ from warpjit.errors import Loc
 from warpjit.ir.nodes import Address, Atom, Const, Fragment, Op, OperandValue, Registers, Slot, Tile
 from warpjit.isa.pairing import paired
 from warpjit.isa.row import CompleteBytes, Kind, Mode, Operand, Row
-from warpjit.sim.findings import LANES
+from warpjit.layout.axis import LANES
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warpjit.errors import Loc
 from warpjit.ir.nodes import Const, Local, Registers, Slot
-from warpjit.sim.findings import LANES
+from warpjit.layout.axis import LANES
 from warpjit.sim.marks import Mark, MarkTable, Taint, all_bits, word_type
 
 Array: TypeAlias = npt.NDArray[Any]

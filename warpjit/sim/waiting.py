@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from warpjit.errors import Finding, Note, SimulationError
 from warpjit.isa.row import BarrierArrive, Kind, WaitUntil
+from warpjit.layout.axis import LANES
 from warpjit.sim import barriers, execute
-from warpjit.sim.findings import LANES, lane_ranges
+from warpjit.sim.findings import lane_ranges
 from warpjit.sim.groups import Group
 from warpjit.sim.state import State, Turn
 from warpjit.sim.step import Step
