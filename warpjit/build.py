@@ -142,10 +142,11 @@ class Built:
         text what it is.
         """
         origin = self.program.origin
-        try:
+        compiler: str | None = None
+        version: str | None = None
+        with contextlib.suppress(CompileError):
             compiler = self.compiler
-        except CompileError:
-            compiler = None
+            version = toolchain.compiler_version(self._config, compiler)
         return {
             "kernel": self.program.kernel.name,
             "source": origin.source,
@@ -156,6 +157,7 @@ class Built:
             "target": self.program.target.name,
             "flags": list(self.options),
             "compiler": compiler,
+            "compiler_version": version,
             "text": key_of({"text": self.emitted.text}),
             "generator": generator_digest(self._store),
             "warpjit": VERSION,

@@ -23,6 +23,8 @@ class Config:
     log         WARPJIT_LOG         names, with commas: of what is reported on stderr ("cache")
     lineinfo    WARPJIT_LINEINFO    True ("1"): build with #line and -lineinfo, for profilers
     debug       WARPJIT_DEBUG       True ("1"): kernels decorated from now on check `assert` and `print`
+    compile_timeout  WARPJIT_COMPILE_TIMEOUT
+                                    seconds that a run of nvcc may take, as text; None: half an hour
     cuda_home   CUDA_HOME           the toolkit's root; None: ask `nvcc --dryrun`
     path        PATH                where nvcc and nvdisasm are looked for
     """
@@ -34,6 +36,7 @@ class Config:
     log: tuple[str, ...] = ()
     lineinfo: bool = False
     debug: bool = False
+    compile_timeout: str | None = None
     cuda_home: str | None = None
     path: str = ""
 
@@ -49,6 +52,7 @@ def read() -> Config:
         log=tuple(filter(None, map(str.strip, env.get("WARPJIT_LOG", "").split(",")))),
         lineinfo=env.get("WARPJIT_LINEINFO", "") not in ("", "0"),
         debug=env.get("WARPJIT_DEBUG", "") not in ("", "0"),
+        compile_timeout=env.get("WARPJIT_COMPILE_TIMEOUT") or None,
         cuda_home=env.get("CUDA_HOME") or None,
         path=env.get("PATH", ""),
     )

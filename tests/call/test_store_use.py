@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,7 @@ def test_an_entry_says_what_it_is(counts: Counts, tmp_path: Path) -> None:
     assert header.pop("resources") == {"registers": kernel().resources(target="sm_80").registers, "stack_bytes": 0}
     assert header.pop("text") == store.key_of({"text": kernel().source(target="sm_80")})
     assert header.pop("compiler") == toolchain.compiler_identity(config.read())
+    assert re.fullmatch(r"release \d+\.\d, V[\d.]+, cuda_\S+", header.pop("compiler_version"))
     assert header.pop("source") == kernel().function_source.fingerprint
     assert header.pop("generator") == generator_digest(store.Store(None))
     assert header == {

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -289,6 +290,57 @@ def test_an_nvcc_that_cannot_run_or_says_nothing_is_told(tmp_path: Path) -> None
         compile_cubin(EMPTY, SM_80, config=Config(cuda_home=str(tmp_path)))
 
 
+def slow_nvcc(folder: Path) -> Path:
+    """A toolkit whose nvcc waits for a process of its own, whose number it writes down."""
+    nvcc = folder / "bin" / "nvcc"
+    nvcc.parent.mkdir(parents=True)
+    nvcc.write_text(f'#!/bin/sh\nsleep 60 &\necho $! > "{folder}/child"\nwait\n')
+    nvcc.chmod(0o755)
+    return folder
+
+
+def runs(process: int) -> bool:
+    """Whether there is such a process that is more than an entry of the table, a moment after it was killed."""
+    time.sleep(0.1)
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.nvcc
+def test_a_compiler_that_hangs_is_killed_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    home = slow_nvcc(tmp_path / "toolkit")
+    limited = Config(cuda_home=str(home), compile_timeout="0.5")
+    sentence = rf"^expected nvcc \({home}/bin/nvcc\) to end within 0.5 seconds but it still ran and was killed"
+    began = time.monotonic()
+    for attempt in (compile_cubin, compile_ptx):
+        with pytest.raises(CompileError, match=sentence):
+            attempt(EMPTY, SM_80, config=limited)
+        assert not runs(int((home / "child").read_text()))
+    assert time.monotonic() - began < 20
+    assert list((tmp_path / "temporary").iterdir()) == []
+    with pytest.raises(CompileError, match=r"to end within 0\.5 seconds"):
+        toolchain.compiler_version(limited, "a slow one")
+    with pytest.raises(CompileError, match=r"to end within 0\.5 seconds"):
+        toolchain.toolkit_root(Config(path=str(home / "bin"), compile_timeout="0.5"))
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])
+def test_a_time_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    slow_nvcc(tmp_path)
+    with pytest.raises(CompileError, match=f"^WARPJIT_COMPILE_TIMEOUT: expected a positive number of .* got '{text}'"):
+        toolchain.toolkit_root(Config(path=str(tmp_path / "bin"), compile_timeout=text))
+
+
+@pytest.mark.nvcc
+def test_the_longest_times_are_as_good_as_for_ever() -> None:
+    longest = Config(cuda_home=CONFIG.cuda_home, path=CONFIG.path, compile_timeout="inf")
+    assert compile_cubin(EMPTY, SM_80, config=longest).cubin[:4] == b"\x7fELF"
+
+
 MESSAGES = [
     (
         'kernel.cu(23): error: identifier "x" is undefined',
@@ -406,6 +458,20 @@ def test_an_nvcc_that_does_not_name_its_root_is_refused(tmp_path: Path) -> None:
     os.utime(nvcc, ns=(1, 1))
     with pytest.raises(CompileError, match="could not be run"):
         compiler_identity(Config(path=str(tmp_path)))
+
+
+def test_a_version_is_what_nvcc_says_and_is_asked_for_once(tmp_path: Path) -> None:
+    nvcc = fake_nvcc(tmp_path, tmp_path)
+    for said, version in (
+        (
+            "nvcc: NVIDIA\nCuda compilation tools, release 13.0, V13.0.88\nBuild b/c.1\n",
+            "release 13.0, V13.0.88, b/c.1",
+        ),
+        ("another compiler\n", "another compiler"),
+    ):
+        nvcc.write_text(f"#!/bin/sh\necho run >> {tmp_path}/runs\nprintf '{said}'\n")
+        assert {toolchain.compiler_version(Config(path=str(tmp_path)), said) for _ in range(3)} == {version}
+    assert (tmp_path / "runs").read_text() == "run\n" * 2
 
 
 @pytest.mark.nvcc

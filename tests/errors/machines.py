@@ -52,6 +52,20 @@ def false_nvcc(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setenv("PATH", "bin")
 
 
+def slow_nvcc(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """With `WARPJIT_COMPILE_TIMEOUT=0.2`, and an nvcc on `PATH` that hangs:"""
+    _program(folder, "nvcc", "exec /bin/sleep 60")
+    patch.delenv("CUDA_HOME", raising=False)
+    patch.setenv("PATH", "bin")
+    patch.setenv("WARPJIT_COMPILE_TIMEOUT", "0.2")
+
+
+def misspelt_timeout(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """With `WARPJIT_COMPILE_TIMEOUT=5min`:"""
+    false_nvcc(patch, folder)
+    patch.setenv("WARPJIT_COMPILE_TIMEOUT", "5min")
+
+
 def no_pycuda(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """With nvcc, but without PyCUDA:"""
     _program(folder, "nvcc", "exit 1")

@@ -11,6 +11,7 @@ is traced and its CUDA C++ made, but nothing is compiled or launched.
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import sys
 import time
@@ -35,6 +36,7 @@ HEXADECIMAL = 64
 MEANING = {
     "text": "the CUDA C++ that is compiled",
     "compiler": "size and time of nvcc, cicc and ptxas",
+    "compiler_version": "what nvcc says of itself",
     "schema": "the format of the cache's entries",
     "source": "what the kernel's definition says",
     "generator": "warpjit's own source",
@@ -162,11 +164,11 @@ def _why_entry(chosen: Namespace, root: Path) -> None:
     item = contents.match(entries(root), chosen.kernel)
     stored = compare.header_of(item)
     store, now = Store(root), dict(stored)
-    try:
-        compiler = toolchain.compiler_identity(config.read(), store)
-    except CompileError:
-        compiler = None
-    now |= {"schema": SCHEMA, "compiler": compiler, "generator": generator.generator_digest(store), "warpjit": VERSION}
+    now |= {"schema": SCHEMA, "compiler": None, "compiler_version": None, "warpjit": VERSION}
+    now["generator"] = generator.generator_digest(store)
+    with contextlib.suppress(CompileError):
+        now["compiler"] = toolchain.compiler_identity(config.read(), store)
+        now["compiler_version"] = toolchain.compiler_version(config.read(), now["compiler"])
     changed = compare.differences(stored, now)
     near = compare.nearest(contents.items(root), stored, besides=item.key)
     if chosen.json:

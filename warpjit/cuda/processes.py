@@ -16,12 +16,17 @@ _running: dict[int, int] = {}
 """Groups that run, with the thread that waits for each. (Single operations of a dict are atomic.)"""
 
 
-def run(command: Sequence[str], cwd: str | None = None) -> subprocess.CompletedProcess[bytes]:
-    """What the command printed, and its status. An exception that ends the wait kills all that it has started."""
+def run(
+    command: Sequence[str], cwd: str | None = None, seconds: float | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """What the command printed, and its status. An exception that ends the wait kills all that it has started.
+
+    subprocess.TimeoutExpired: it took more than `seconds`.
+    """
     with subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0) as child:
         _running[child.pid] = threading.get_ident()
         try:
-            out, err = child.communicate()
+            out, err = child.communicate(timeout=seconds)
         except BaseException:
             _kill(child.pid)
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import types
@@ -26,6 +27,10 @@ from warpjit.store import Store, key_of
 
 BASE_FLAGS = ("-std=c++17", "-w", "-D__CUDA_RUNTIME_H__")
 """The flags of every build. `-w`: PyCUDA turns chatter into warnings. The define: see `prelude`."""
+COMPILE_SECONDS = 1800.0
+"""What a run of nvcc may take where WARPJIT_COMPILE_TIMEOUT does not say: one that hangs must end some time."""
+_FOREVER = 1e6
+"""More seconds than these no wait takes."""
 
 
 class NoCompilerError(CompileError):
@@ -66,10 +71,10 @@ def compile_cubin(
 ) -> Compiled:
     """Build `text` for `target`.
 
-    Raises `CompileError`: PyCUDA or nvcc is missing, or nvcc refused the text; then it has one finding per message,
-    at the place that `locate` gives for the line of the text.
+    Raises `CompileError`: PyCUDA or nvcc is missing, nvcc did not end in time, or it refused the text; then it has one
+    finding per message, at the place that `locate` gives for the line of the text.
     """
-    nvcc = find_nvcc(config)
+    nvcc = _Nvcc.of(config)
     built = _build(text, compile_flags(target, options), nvcc, "cubin")
     if built.binary is not None:
         return Compiled(built.binary, built.said)
@@ -83,13 +88,13 @@ def compile_ptx(
     text: str, target: Target, *, options: Sequence[str] = (), config: Config, locate: Locate | None = None
 ) -> str:
     """The PTX that nvcc makes of `text`. Raises as `compile_cubin` does (ptxas does not run)."""
-    built = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *options), find_nvcc(config), "ptx")
+    built = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *options), _Nvcc.of(config), "ptx")
     if built.binary is None:
         raise refusal(parse_messages(built.said), built.said, text, locate)
     return built.binary.decode()
 
 
-def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: str) -> tuple[CompilerMessage, ...]:
+def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: _Nvcc) -> tuple[CompilerMessage, ...]:
     """ptxas's messages with lines of `text`: built again with line marks, since the PTX of a cubin is not kept."""
     marked = tuple(dict.fromkeys((*options, "-lineinfo")))
     ptx = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *marked), nvcc, "ptx")
@@ -97,6 +102,38 @@ def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: str
     if ptx.output is None or again.binary is not None:
         return ()
     return with_text_lines(parse_messages(again.said), ptx.output.decode())
+
+
+@dataclass(frozen=True)
+class _Nvcc:
+    """The compiler that is run: its path, and how many seconds it may take."""
+
+    path: str
+    seconds: float
+
+    @classmethod
+    def of(cls, config: Config) -> _Nvcc:
+        """Raises `CompileError`: there is none, or WARPJIT_COMPILE_TIMEOUT is no number of seconds."""
+        path, wanted = find_nvcc(config), config.compile_timeout
+        try:
+            seconds = COMPILE_SECONDS if wanted is None else float(wanted)
+        except ValueError:
+            seconds = 0.0
+        if not seconds > 0:
+            raise CompileError(f"WARPJIT_COMPILE_TIMEOUT: expected a positive number of seconds but got {wanted!r}")
+        return cls(path, min(seconds, _FOREVER))
+
+    def run(self, command: Sequence[str], cwd: str | None = None) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of its. `CompileError`: it cannot be run, or has not ended in time and was killed."""
+        try:
+            return processes.run(command, cwd, self.seconds)
+        except subprocess.TimeoutExpired:
+            raise CompileError(
+                f"expected nvcc ({self.path}) to end within {self.seconds:g} seconds but it still ran and was killed: "
+                "WARPJIT_COMPILE_TIMEOUT gives it more"
+            ) from None
+        except OSError as error:
+            raise CompileError(f"nvcc could not be run ({self.path}): {error}") from error
 
 
 @dataclass
@@ -112,16 +149,18 @@ class _Run:
     folder: str | None = None
 
 
-def _build(text: str, flags: Sequence[str], nvcc: str, kind: str) -> _Run:
+def _build(text: str, flags: Sequence[str], nvcc: _Nvcc, kind: str) -> _Run:
     run = _Run()
-    compile_plain = _compile_plain(run)
+    compile_plain = _compile_plain(run, nvcc)
     try:
-        run.binary = compile_plain(text, list(flags), False, nvcc, False, kind)
+        run.binary = compile_plain(text, list(flags), False, nvcc.path, False, kind)
+    except CompileError:
+        raise
     except Exception as error:
         # PyCUDA's failure path imports its driver module, so without a CUDA driver an ImportError hides the
         # compiler's words. They are in `run` already, unless PyCUDA failed before it got to run nvcc.
         if not run.said:
-            raise CompileError(f"nvcc could not be run ({nvcc}): {error}") from error
+            raise CompileError(f"nvcc could not be run ({nvcc.path}): {error}") from error
     finally:
         run.output = run.binary
         # PyCUDA leaves its folder behind when a build fails.
@@ -131,7 +170,7 @@ def _build(text: str, flags: Sequence[str], nvcc: str, kind: str) -> _Run:
     return run
 
 
-def _compile_plain(run: _Run) -> Callable[..., bytes]:
+def _compile_plain(run: _Run, nvcc: _Nvcc) -> Callable[..., bytes]:
     """PyCUDA's `compile_plain`, recording in `run` what nvcc says.
 
     PyCUDA shows the compiler's chatter as a warning (an error under `-W error`, and lost to the caller), and loses
@@ -146,7 +185,7 @@ def _compile_plain(run: _Run) -> Callable[..., bytes]:
 
     def call(command: list[str], cwd: str | None = None, error_on_nonzero: bool = True) -> tuple[int, bytes, bytes]:
         run.folder = cwd
-        done = processes.run(command, cwd)
+        done = nvcc.run(command, cwd)
         run.said = (done.stdout + done.stderr).decode(errors="replace")
         if done.returncode != 0:
             run.said = run.said or f"exit status {done.returncode}"
@@ -173,6 +212,7 @@ def find_nvcc(config: Config) -> str:
 
 _roots: dict[tuple[str, int, int], str] = {}
 _identities: dict[tuple[str | None, str], str] = {}
+_versions: dict[str, str] = {}
 
 
 def toolkit_root(config: Config, store: Store | None = None) -> Path:
@@ -187,7 +227,7 @@ def toolkit_root(config: Config, store: Store | None = None) -> Path:
     stat = os.stat(nvcc)
     memo = (nvcc, stat.st_size, stat.st_mtime_ns)
     if memo not in _roots:
-        _roots[memo] = _stored_root(memo, store) or _asked_root(memo, store)
+        _roots[memo] = _stored_root(memo, store) or _asked_root(memo, store, config)
     return Path(_roots[memo])
 
 
@@ -201,16 +241,13 @@ def _stored_root(memo: tuple[str, int, int], store: Store | None) -> str | None:
     return root if isinstance(root, str) and Path(root, "bin", "nvcc").is_file() else None
 
 
-def _asked_root(memo: tuple[str, int, int], store: Store | None) -> str:
-    nvcc = memo[0]
-    try:
-        done = subprocess.run([nvcc, "--dryrun", "-cubin", "-x", "cu", os.devnull], capture_output=True, check=False)
-    except OSError as error:
-        raise CompileError(f"nvcc could not be run ({nvcc}): {error}") from error
+def _asked_root(memo: tuple[str, int, int], store: Store | None, config: Config) -> str:
+    nvcc = _Nvcc.of(config)
+    done = nvcc.run([nvcc.path, "--dryrun", "-cubin", "-x", "cu", os.devnull])
     said = (done.stdout + done.stderr).decode(errors="replace")
     root = next((line[len("#$ TOP=") :].strip() for line in said.splitlines() if line.startswith("#$ TOP=")), None)
     if not root:
-        raise CompileError(f"nvcc --dryrun ({nvcc}) does not name the toolkit's root; it said: {said.strip()}")
+        raise CompileError(f"nvcc --dryrun ({nvcc.path}) does not name the toolkit's root; it said: {said.strip()}")
     if store is not None:
         store.put_index(_memo_key(memo, store), {"root": root})
     return root
@@ -232,6 +269,20 @@ def compiler_identity(config: Config, store: Store | None = None) -> str:
     return _identities[where]
 
 
+def compiler_version(config: Config, identity: str) -> str:
+    """What the compiler of this identity says of itself: "release 13.0, V13.0.88, cuda_13.0.r13.0/compiler.36424714_0".
+
+    For people: no key depends on it. nvcc is asked once for each identity in a process. Raises `CompileError`.
+    """
+    if identity not in _versions:
+        nvcc = _Nvcc.of(config)
+        said = nvcc.run([nvcc.path, "--version"]).stdout.decode(errors="replace")
+        found = [each.group(1) for each in _VERSION.finditer(said)]
+        _versions[identity] = ", ".join(found) or said.strip()[:80]
+    return _versions[identity]
+
+
+_VERSION = re.compile(r"^(?:Cuda compilation tools, |Build )(.*\S)", re.MULTILINE)
 _TOOLS = {"nvcc": ("bin",), "cicc": ("nvvm/bin", "bin"), "ptxas": ("bin",)}
 """Where the tools are in a toolkit's root. Debian's packages keep cicc beside nvcc."""
 

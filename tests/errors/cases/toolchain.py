@@ -1,7 +1,16 @@
 """The compiler and the driver: what is missing, and what they refuse."""
 
 from catalogue import Case, Topic
-from machines import empty_path, false_nvcc, false_nvdisasm, no_compiler, no_nvdisasm, no_pycuda
+from machines import (
+    empty_path,
+    false_nvcc,
+    false_nvdisasm,
+    misspelt_timeout,
+    no_compiler,
+    no_nvdisasm,
+    no_pycuda,
+    slow_nvcc,
+)
 
 from warpjit.cuda.toolchain import NoCompilerError
 from warpjit.errors import CompileError, LaunchError
@@ -36,6 +45,11 @@ TOPIC = Topic(
              "building a kernel needs PyCUDA: pip install warpjit[cuda]", error=NoCompilerError, given=no_pycuda),
         Case("toolchain.toolkit_root(config.read())",
              "nvcc --dryrun (bin/nvcc) does not name the toolkit's root; it said: no such option", given=false_nvcc),
+        Case("toolchain.toolkit_root(config.read())",
+             "expected nvcc (bin/nvcc) to end within 0.2 seconds but it still ran and was killed: "
+             "WARPJIT_COMPILE_TIMEOUT gives it more", given=slow_nvcc),
+        Case("toolchain.toolkit_root(config.read())",
+             "WARPJIT_COMPILE_TIMEOUT: expected a positive number of seconds but got '5min'", given=misspelt_timeout),
         Case("refused(\"kernel.cu(7): error: expected a \\\";\\\"\")",
              'nvcc refused the generated code: expected a ";"'),
         Case('refused("ptxas error   : Unexpected instruction types")',
