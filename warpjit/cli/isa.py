@@ -21,11 +21,12 @@ from typing import Any
 from warpjit.cli.command import Command, Group
 from warpjit.cli.printing import print_json
 from warpjit.errors import InstructionError
-from warpjit.isa.calculator import Place, RowAddress, as_row, given, giver, has_rows, holds, listed, where
+from warpjit.isa.calculator import Place, RowAddress, given, giver, has_rows, holds, listed, where
 from warpjit.isa.operands import fragment_operand
 from warpjit.isa.picture import drawn_operands
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.sheet import notes_of, operand_record, row_record, sheet
+from warpjit.isa.table import as_row
 
 WIDE = 200
 """Columns of a table that is not printed on a terminal."""

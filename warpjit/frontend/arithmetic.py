@@ -115,6 +115,11 @@ def convert(builder: Builder, scalar: Scalar, dtype: DType) -> Scalar:
     return builder.operate(row, (builder.atom(scalar),), facts, loops=scalar.loops)
 
 
+def typed(builder: Builder, value: Value, dtype: DType) -> Scalar:
+    """A number in a type: a value of the device converted, a static number as a literal, which must fit."""
+    return convert(builder, value, dtype) if isinstance(value, Scalar) else literal(builder, value, dtype)
+
+
 _PAIRED = {
     True: "expected a {to}, for example T.{to}(x, y), but got a {of}",
     False: "a {of} is no {to}: take a half, x[0] or x[1], or its bits, T.reinterpret(x, T.uint32)",
@@ -359,7 +364,7 @@ def fused_multiply_add(builder: Builder, a: Value, b: Value, c: Value) -> Scalar
     row = ARITHMETIC.get(("fma", meeting.name))
     if row is None:
         raise TraceError(f"T.fma: expected floats but got operands that meet in {meeting}")
-    parts = [convert(builder, x, meeting) if isinstance(x, Scalar) else literal(builder, x, meeting) for x in (a, b, c)]
+    parts = [typed(builder, x, meeting) for x in (a, b, c)]
     facts = Facts(uniformity=max(part.uniformity for part in parts))
     loops = parts[0].loops | parts[1].loops | parts[2].loops
     return builder.operate(row, tuple(builder.atom(part) for part in parts), facts, loops=loops)
@@ -415,7 +420,7 @@ def select(builder: Builder, condition: Scalar, a: Value, b: Value) -> Scalar:
     if builder.host:
         return planned.select(builder, condition, a, b)
     dtype = meeting_type(a, b)
-    left, right = (convert(builder, x, dtype) if isinstance(x, Scalar) else literal(builder, x, dtype) for x in (a, b))
+    left, right = (typed(builder, x, dtype) for x in (a, b))
     facts = left.facts.join(right.facts).at(condition.uniformity)
     row = SELECT[left.dtype.name]
     operands = (builder.atom(condition), builder.atom(left), builder.atom(right))

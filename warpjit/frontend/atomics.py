@@ -73,11 +73,7 @@ def _operand(tracer: Tracer, what: str, tensor: TensorValue, value: Value, ptx: 
     if not isinstance(value, Scalar) and not is_number(value):
         raise TraceError(f"{what}: expected a number but got {describe(value)}")
     builder = tracer.builder
-    element = (
-        arithmetic.convert(builder, value, tensor.dtype)
-        if isinstance(value, Scalar)
-        else arithmetic.literal(builder, value, tensor.dtype)
-    )
+    element = arithmetic.typed(builder, value, tensor.dtype)
     return builder.atom(memory.bitcast(builder, element, REGISTERS[ptx]))
 
 

@@ -308,8 +308,7 @@ def _branch_values(tracer: Tracer, condition: Scalar, sides: list[Side], meeting
 def _lifted(builder: Builder, side: Side, value: Value, dtype: DType) -> Scalar:
     """A number of one arm as a value of `dtype`, computed in the arm."""
     builder.blocks.append(side.block)
-    convert = arithmetic.convert if isinstance(value, Scalar) else arithmetic.literal
-    scalar = convert(builder, value, dtype)
+    scalar = arithmetic.typed(builder, value, dtype)
     builder.atom(scalar)
     builder.blocks.pop()
     return scalar

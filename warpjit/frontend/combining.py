@@ -162,12 +162,7 @@ def _initial(combination: Combination, parts: Parts, exclusive: Value, initial: 
     for value in values:
         if not is_number(value) and not isinstance(value, Scalar):
             raise TraceError(f"{what}: expected initial to be like x but got {describe(value)}")
-    return tuple(
-        arithmetic.convert(builder, value, part.dtype)
-        if isinstance(value, Scalar)
-        else literal(builder, value, part.dtype)
-        for value, part in zip(values, parts, strict=True)
-    )
+    return tuple(arithmetic.typed(builder, value, part.dtype) for value, part in zip(values, parts, strict=True))
 
 
 def warp_scan(tracer: Tracer, x: Value, op: Value = None, *, exclusive: Value = False, initial: Value = None) -> Value:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
-from warpjit.frontend.addresses import Index, static_int
+from warpjit.frontend.addresses import Index, add, static_int
 from warpjit.frontend.builder import Builder
+from warpjit.frontend.lookup import instruction_row
 from warpjit.frontend.rearrange import rearrange
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.ir.facts import Facts, Uniformity
@@ -25,7 +26,6 @@ from warpjit.ir.nodes import Registers
 from warpjit.isa.operands import ONE_WARP, accepts, fragment_operand
 from warpjit.isa.proof import prove
 from warpjit.isa.row import Operand, Row
-from warpjit.isa.table import lookup
 from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m, warpid, wid_in_wg
 from warpjit.layout.axis import LANES
 
@@ -128,7 +128,7 @@ def each(builder: Builder, tensor: TensorValue) -> tuple[tuple[Index, ...], ...]
     from_lane = [_of_lane(builder, digits, here) for digits in axes]
     result = []
     for register, place in enumerate(_register_places(tensor, whole.layout)):
-        where = (_sum(builder, part, _of_register(digits, place)) for part, digits in zip(from_lane, axes, strict=True))
+        where = (add(builder, part, _of_register(digits, place)) for part, digits in zip(from_lane, axes, strict=True))
         result.append((register, *where))
     return tuple(result)
 
@@ -169,14 +169,8 @@ def _of_lane(builder: Builder, digits: Sequence[Digit], here: Scalar) -> Index:
             part = arithmetic.binary(builder, "floordiv", here, digit.it.stride)
             if digit.it.extent * digit.it.stride < LANES:
                 part = arithmetic.binary(builder, "mod", part, digit.it.extent)
-            total = _sum(builder, arithmetic.binary(builder, "mul", part, digit.weight), total)
+            total = add(builder, arithmetic.binary(builder, "mul", part, digit.weight), total)
     return total
-
-
-def _sum(builder: Builder, a: Index, b: Index) -> Index:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    return a if b == 0 else b if a == 0 else arithmetic.binary(builder, "add", a, b)
 
 
 def _check_inverse(tensor: TensorValue, layout: TileLayout, shape: Sequence[int], axes: list[list[Digit]]) -> None:
@@ -234,9 +228,7 @@ def prove_view(cut: OperandView) -> None:
 
 def operand_view(builder: Builder, tensor: TensorValue, instruction: Value, operand: Value, what: str) -> OperandView:
     """The fragment's matrix cut into the operand's atoms: nothing is known of where the elements are."""
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
-    if not isinstance(row, Row):
-        raise TraceError(f'{what}: expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}')
+    row = instruction_row(what, instruction)
     wanted = fragment_operand(row, operand)
     in_registers(tensor, what)
     if not accepts(wanted, tensor.dtype):

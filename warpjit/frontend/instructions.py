@@ -11,6 +11,7 @@ from warpjit.frontend.conversions import convert_operand
 from warpjit.frontend.fragments import fill as fill_fragment
 from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.literals import describe
+from warpjit.frontend.lookup import instruction_row
 from warpjit.frontend.packed import register_of
 from warpjit.frontend.raw import raw
 from warpjit.frontend.registers import registers_tensor
@@ -38,9 +39,7 @@ def fragments(
     fill: Value = None,
 ) -> TensorValue:
     tracer.require_device("T.cuda.fragments")
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
-    if not isinstance(row, Row):
-        raise TraceError(f'T.cuda.fragments: expected an instruction, T.ptx["..."], but got {describe(instruction)}')
+    row = instruction_row("T.cuda.fragments", instruction)
     if not isinstance(batch, tuple | list):
         raise TraceError(f"T.cuda.fragments: expected batch to be a tuple but got {describe(batch)}")
     sizes = tuple(static_int(extent, "an extent of batch") for extent in batch)
@@ -95,10 +94,7 @@ def convert(tracer: Tracer, fragment: Value, instruction: Value, operand: Value)
 
 
 def has(tracer: Tracer, instruction: Value) -> bool:
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
-    if not isinstance(row, Row):
-        raise TraceError(f'T.cuda.has: expected an instruction, T.ptx["..."], but got {describe(instruction)}')
-    return row.needs.holds(tracer.settings.target)
+    return instruction_row("T.cuda.has", instruction).needs.holds(tracer.settings.target)
 
 
 def _named(text: str, *fixed: int) -> Callable[..., Value]:

@@ -80,11 +80,7 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
     if tensor.dtype in NIBBLES:
         _write_nibble(builder, tensor, register(tensor, coordinates), value)
         return
-    scalar = (
-        arithmetic.convert(builder, value, tensor.dtype)
-        if isinstance(value, Scalar)
-        else arithmetic.literal(builder, value, tensor.dtype)
-    )
+    scalar = arithmetic.typed(builder, value, tensor.dtype)
     if isinstance(tensor.base, Registers):
         _write(builder, tensor, register(tensor, coordinates), scalar)
         return

@@ -26,9 +26,7 @@ def register_of(builder: Builder, operand: Operand, value: Scalar | int | float)
     assert operand.dtype is not None
     element, count = operand.element, operand.packed
     if element is None:
-        if isinstance(value, Scalar):
-            return arithmetic.convert(builder, value, operand.dtype)
-        return arithmetic.literal(builder, value, operand.dtype)
+        return arithmetic.typed(builder, value, operand.dtype)
     if isinstance(value, Scalar):
         return _repeated(builder, float32 if element == tf32 else element, count, value, operand.dtype)
     bits = _bits(builder, value, element)

@@ -35,10 +35,6 @@ def make(builder: Builder, dtype: DType, *values: Value) -> Scalar:
     return _packed(builder, dtype, low, high)
 
 
-def _element(builder: Builder, value: Value, dtype: DType) -> Scalar:
-    return arithmetic.convert(builder, value, dtype) if isinstance(value, Scalar) else literal(builder, value, dtype)
-
-
 def _converted(builder: Builder, dtype: DType, low: Value, high: Value) -> Scalar:
     """One conversion of two float32. A literal is rounded to a half first, so that it is rounded once."""
     parts = [
@@ -59,7 +55,7 @@ def _rounded(builder: Builder, value: int | float, dtype: DType) -> float:
 
 
 def _packed(builder: Builder, dtype: DType, low: Value, high: Value) -> Scalar:
-    parts = [_element(builder, each, dtype.element) for each in (low, high)]
+    parts = [arithmetic.typed(builder, each, dtype.element) for each in (low, high)]
     words = [memory.bitcast(builder, part, dtypes.uint16) for part in parts]
     facts = fact.of_type(dtypes.uint32, max(part.uniformity for part in parts))
     loops = parts[0].loops | parts[1].loops

@@ -26,8 +26,6 @@ from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import GlobalBuffer, Local, Parameter
 from warpjit.layout import S, TileLayout
 
-MAX_SIZE = (1 << 31) - 1
-
 
 @dataclass
 class Arguments:
@@ -70,7 +68,7 @@ class Arguments:
         if isinstance(item, int):
             return item
         if item.name not in self.sizes:
-            facts = Facts(0, MAX_SIZE, item.multiple_of, Uniformity.GRID)
+            facts = Facts(0, dtypes.int32.max, item.multiple_of, Uniformity.GRID)
             self.sizes[item.name] = self.builder.planned(("size", index, axis), dtypes.int32, facts, item.name)
         return self.sizes[item.name]
 

@@ -16,6 +16,7 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import Index, address, start_alignment, static_int, tile_of
 from warpjit.frontend.copies import apply_copy, copies_chunks
 from warpjit.frontend.intrinsics import lane_id, warp_id
+from warpjit.frontend.lookup import instruction_row
 from warpjit.frontend.matrices import apply_matrix, move_of
 from warpjit.frontend.packed import register_of
 from warpjit.frontend.raw import immediate
@@ -25,7 +26,6 @@ from warpjit.ir.nodes import Address, Atom, Fragment, OperandValue, Registers, S
 from warpjit.isa.operands import Group
 from warpjit.isa.proof import prove
 from warpjit.isa.row import Kind, Mode, Operand, Row
-from warpjit.isa.table import lookup
 from warpjit.isa.tile_proof import prove_tile
 from warpjit.layout import Axis, ComposeLayout, TileLayout, m
 from warpjit.layout.axis import LANES
@@ -213,11 +213,7 @@ def apply(
     tracer.require_device("T.cuda.tile.apply")
     if tracer.sketches():
         return
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
-    if not isinstance(row, Row):
-        raise TraceError(
-            f'T.cuda.tile.apply: expected an instruction, T.ptx["..."], but got {arithmetic.describe(instruction)}'
-        )
+    row = instruction_row("T.cuda.tile.apply", instruction)
     if not row.tile:
         raise TraceError(f"{row.text} has no tile form: call it, {row!r}(...), with scalars and pointers")
     if copies_chunks(row):

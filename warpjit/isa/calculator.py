@@ -65,11 +65,6 @@ class RowAddress:
     bytes: int
 
 
-def as_row(instr: Row | str) -> Row:
-    """The row of a text (modifiers in any order). Raises InstructionError that says what is wrong with the text."""
-    return instr if isinstance(instr, Row) else table.lookup(instr)
-
-
 def where(instr: Row | str, operand: str, /, *coordinates: int, **named: int) -> Place:
     """The lane, register and bits that hold an element of a fragment.
 
@@ -78,7 +73,7 @@ def where(instr: Row | str, operand: str, /, *coordinates: int, **named: int) ->
 
     Raises InstructionError: unknown instruction or operand, an operand that is no fragment, coordinates outside.
     """
-    row = as_row(instr)
+    row = table.as_row(instr)
     fragment = fragment_operand(row, operand)
     held = fragment.held
     element = _element(row, fragment, held.names, held.shape, coordinates, named)
@@ -93,7 +88,7 @@ def holds(instr: Row | str, operand: str, lane: int, register: int) -> tuple[Pla
     Raises InstructionError: unknown instruction or operand, an operand that is no fragment, a lane or register that
     does not exist.
     """
-    row = as_row(instr)
+    row = table.as_row(instr)
     fragment = fragment_operand(row, operand)
     found = _map(fragment)
     _check_in(row, fragment, "lane", lane, LANES)
@@ -108,7 +103,7 @@ def giver(instr: Row | str, operand: str, /, *coordinates: int, **named: int) ->
 
     Raises InstructionError: unknown instruction or operand, an operand without rows, coordinates outside.
     """
-    row = as_row(instr)
+    row = table.as_row(instr)
     operand_, layout = _tile_operand(row, operand)
     names, shape = operand_.axes[:-1], operand_.shape[:-1]
     element = _element(row, operand_, names, shape, coordinates, named)
@@ -121,7 +116,7 @@ def given(instr: Row | str, operand: str, lane: int) -> tuple[RowAddress, ...]:
 
     Raises InstructionError: unknown instruction or operand, an operand without rows, a lane that does not exist.
     """
-    row = as_row(instr)
+    row = table.as_row(instr)
     operand_, layout = _tile_operand(row, operand)
     _check_in(row, operand_, "lane", lane, LANES)
     shape = operand_.shape[:-1]

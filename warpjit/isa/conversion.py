@@ -20,7 +20,7 @@ from warpjit.ir.dtypes import dtype as dtype_named
 from warpjit.isa.operands import operand_layout, operand_shape
 from warpjit.isa.places import Ints
 from warpjit.isa.row import Row
-from warpjit.isa.table import lookup
+from warpjit.isa.table import as_row
 from warpjit.layout import ComposeLayout, Layout, TileLayout
 from warpjit.layout.axis import LANES
 
@@ -127,7 +127,7 @@ def matrix_layout(
 
     element  in the elements that registers pack; otherwise in registers. Raises InstructionError as `operand_layout`.
     """
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
+    row = as_row(instruction)
     layout = operand_layout(row, operand, M=M, N=N, K=K, element=element)
     shape = operand_shape(row, operand, M=M, N=N, K=K, element=element)
     if len(shape) != 4:

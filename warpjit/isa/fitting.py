@@ -17,7 +17,7 @@ from warpjit.isa.operands import Group, fragment_operand
 from warpjit.isa.proof import prove
 from warpjit.isa.refusal import Counterexample, Fix, Misplaced
 from warpjit.isa.row import Kind, Operand, Row
-from warpjit.isa.table import lookup
+from warpjit.isa.table import as_row
 from warpjit.isa.tile_proof import prove_tile
 from warpjit.layout import ComposeLayout, Layout, TileLayout
 
@@ -70,7 +70,7 @@ def fits(
     Raises InstructionError for an unknown instruction or operand, or one that is neither, LayoutError for what is no
     layout; what does not fit is an answer, not an error.
     """
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
+    row = as_row(instruction)
     if not isinstance(layout, TileLayout | ComposeLayout):
         raise LayoutError(f"fits: expected a layout but got {layout!r}")
     chosen = row.operand(operand)

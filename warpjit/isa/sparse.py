@@ -19,7 +19,7 @@ from warpjit.errors import ArgumentError, InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Array, Row
 from warpjit.isa.sparse_metadata import STORED_ROWS, Metadata
-from warpjit.isa.table import lookup
+from warpjit.isa.table import as_row
 from warpjit.layout.axis import LANES
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def unpack(packed: Packed, instruction: Row | str) -> torch.Tensor:
 
 
 def _form(instruction: Row | str) -> _Form:
-    row = lookup(instruction) if isinstance(instruction, str) else instruction
+    row = as_row(instruction)
     names = [operand.name for operand in row.operands]
     if "E" not in names:
         raise ArgumentError(f"instruction: expected a sparse one, mma.sp, but got {row.text}")

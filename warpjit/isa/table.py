@@ -70,6 +70,11 @@ def lookup(text: str) -> Row:
     return _lookup(text)
 
 
+def as_row(instruction: Row | str) -> Row:
+    """A row as it is, or that of a text. Raises InstructionError."""
+    return instruction if isinstance(instruction, Row) else lookup(instruction)
+
+
 @lru_cache(maxsize=4096)
 def _lookup(text: str) -> Row:
     wanted = text.strip().removesuffix(";")
