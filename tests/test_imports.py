@@ -24,7 +24,7 @@ ORDER: list[set[str]] = [
     {"frontend"},
     {"passes"},
     {"cuda", "sim"},
-    {"arguments", "launchable"},
+    {"arguments", "forks", "launchable"},
     {"build"},
     {"execute", "guards", "index", "stages"},
     {"fastcall"},

@@ -21,7 +21,7 @@ from warpjit.errors import CompileError
 from warpjit.frontend.captures import Capture, shown
 from warpjit.frontend.digest import Forms, NoDigest
 from warpjit.ir.nodes import Kernel
-from warpjit.launchable import Launchable
+from warpjit.launchable import Executable, Launchable
 from warpjit.passes.prune import prune
 from warpjit.store import SCHEMA, Part, Store, key_of, store_of
 from warpjit.store.generator import generator_digest
@@ -73,6 +73,12 @@ class Resources:
     registers: int
     stack_bytes: int
     shared_bytes: int
+
+    @classmethod
+    def of(cls, made: Executable) -> Resources:
+        """What the cubin's own notes say."""
+        found, target, plan = elf.resources(made.cubin)[made.entry], made.program.target, made.program.plan
+        return cls(found.registers, found.stack_bytes, plan.shared_bytes + found.shared_bytes + target.reserved_shared)
 
 
 class Built:
@@ -191,12 +197,13 @@ class Built:
         return disassemble.sass(self.cubin, self._config)
 
     @functools.cached_property
+    def executable(self) -> Executable:
+        """The program compiled. Raises CompileError."""
+        return Executable(self.program, self.emitted.entry, self.cubin, self.key, self.code)
+
+    @functools.cached_property
     def resources(self) -> Resources:
-        found = elf.resources(self.cubin)[self.emitted.entry]
-        reserved = self.program.target.reserved_shared
-        return Resources(
-            found.registers, found.stack_bytes, self.program.plan.shared_bytes + found.shared_bytes + reserved
-        )
+        return Resources.of(self.executable)
 
 
 def _helpers(captures: tuple[Capture, ...]) -> dict[str, str]:

@@ -105,8 +105,7 @@ class Compiled:
             raise LaunchError(f"{self!r} does not run on device {device}, which {found}")
         with self._lock:
             if device not in self._loaded:
-                built = self._built
-                self._loaded[device] = self.kernel.load(built.program, built.emitted.entry, built.cubin, device)
+                self._loaded[device] = self.kernel.load(self._built.executable, device)
             return self._loaded[device]
 
 

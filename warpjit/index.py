@@ -28,7 +28,7 @@ from warpjit.frontend.places import NAMES, READS, Places, follow
 from warpjit.frontend.signature import Signature
 from warpjit.frontend.source import FunctionSource
 from warpjit.isa.target import Target
-from warpjit.launchable import Launchable
+from warpjit.launchable import Executable, Launchable
 from warpjit.passes.launch_plan import LaunchPlan
 from warpjit.store import Part, Store, key_of, store_of
 from warpjit.store.generator import generator_digest
@@ -44,18 +44,6 @@ _CHANGED = (LookupError, AttributeError, TypeError, ValueError, NoDigest)
 """What following a path raises where the way is another now."""
 _DAMAGED = (LookupError, AttributeError, TypeError, ValueError, ArgumentError, struct.error)
 """What reading a variant raises that another version wrote."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A program that another process has traced: what its launch needs, the name of its entry, its cubin, and the
-    digest of its text."""
-
-    launchable: Launchable
-    entry: str
-    cubin: bytes
-    cubin_key: str
-    code: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +120,7 @@ def constants_of(kinds: Sequence[Kind]) -> Iterator[Any]:
 # ---- asking ---------------------------------------------------------------------------------------------------
 
 
-def find(asked: Question) -> Stored | None:
+def find(asked: Question) -> Executable | None:
     """The program of which all that its trace took from outside is the same now, with its cubin."""
     for variant in _listed(asked.store.get_index(asked.key) or {}):
         try:
@@ -146,7 +134,7 @@ def find(asked: Question) -> Stored | None:
             plan = LaunchPlan.from_json(variant["plan"])
             leaves = tuple(asked.specialization.leaves())
             launchable = Launchable(plan, asked.target, leaves, captures, plan.compile())
-            return Stored(launchable, variant["entry"], entry.cubin, entry.key, variant["code"])
+            return Executable(launchable, variant["entry"], entry.cubin, entry.key, variant["code"])
         except _DAMAGED as problem:
             _log.debug("an entry of the index is ignored: %r", problem)
     return None
@@ -256,10 +244,10 @@ def check(asked: Question, built: Built) -> None:
     if stored is None:
         return
     pairs = {
-        "launch plan": (stored.launchable.plan, built.program.plan),
+        "launch plan": (stored.program.plan, built.program.plan),
         "entry": (stored.entry, built.emitted.entry),
-        "captures": (len(stored.launchable.captures), len(built.program.captures)),
-        "cubin": (stored.cubin_key, built.key),
+        "captures": (len(stored.program.captures), len(built.program.captures)),
+        "cubin": (stored.key, built.key),
     }
     wrong = [f"{name}: stored {old!r}, traced {new!r}" for name, (old, new) in pairs.items() if old != new]
     if wrong:

@@ -26,7 +26,7 @@ from warpjit.frontend.signature import Signature
 from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import specialize
 from warpjit.isa.target import MAX_REGISTERS, MIN_REGISTERS, Target
-from warpjit.launchable import Launchable
+from warpjit.launchable import Executable
 from warpjit.methods import Binding, KernelMethod, binding_of
 
 if TYPE_CHECKING:
@@ -188,22 +188,25 @@ class Kernel:
             known = self._loaded.get((specialization, device), ())
             ready = still_true(known)
             if ready is None:
-                ready = self._stored(specialization, target, device) or self._new(specialization, target, device)
+                ready = self.load(self.executable(specialization, target), device)
                 self._loaded[specialization, device] = (ready, *known)[:VARIANTS]
             return ready
 
-    def _stored(self, specialization: Specialization, target: Target, device: int) -> Loaded | None:
-        """The program that an earlier process made: nothing is traced and nothing is compiled."""
+    def executable(self, specialization: Specialization, target: Target) -> Executable:
+        """The program compiled: what an earlier process made, or else traced, compiled and kept now."""
+        found = self.found(specialization, target)
+        if found is not None:
+            return found
+        built = self.built(specialization, target)
+        made = built.executable
+        self.keep(built, specialization)
+        return made
+
+    def found(self, specialization: Specialization, target: Target) -> Executable | None:
+        """The program that another process made: nothing is traced and nothing is compiled."""
         chosen = config.read()
         asked = None if chosen.retrace else self._question(specialization, target, chosen)
-        found = None if asked is None else index.find(asked)
-        return None if found is None else self.load(found.launchable, found.entry, found.cubin, device)
-
-    def _new(self, specialization: Specialization, target: Target, device: int) -> Loaded:
-        built = self.built(specialization, target)
-        ready = self.load(built.program, built.emitted.entry, built.cubin, device)
-        self.keep(built, specialization)
-        return ready
+        return None if asked is None else index.find(asked)
 
     def keep(self, built: Built, specialization: Specialization) -> None:
         """Tell the index of a program that was traced and compiled, so that other processes need not."""
@@ -220,13 +223,14 @@ class Kernel:
         text, signature = self.function_source, self.signature
         return index.question(text, self.function, signature, options, specialization, target, chosen)
 
-    def load(self, program: Launchable, entry: str, cubin: bytes, device: int) -> Loaded:
+    def load(self, made: Executable, device: int) -> Loaded:
         """A program on a device. Equal cubins are loaded once, and never unloaded: a graph may hold them."""
         with self._lock:
-            function = self._functions.get((cubin, entry, device))
+            key = made.cubin, made.entry, device
+            function = self._functions.get(key)
             if function is None:
-                function = self._functions[cubin, entry, device] = load(cubin, device).function(entry)
-        return Loaded.of(program, function, device)
+                function = self._functions[key] = load(made.cubin, device).function(made.entry)
+        return Loaded.of(made.program, function, device)
 
     # ---- stages ------------------------------------------------------------------------------------
 
@@ -257,13 +261,8 @@ class Kernel:
     def code(self, specialization: Specialization, target: Target) -> str:
         """A digest of the text that is generated for a specialisation. Traces only what no process has traced."""
         known = still_true(self._programs.get((specialization, target), ()))
-        if known is None:
-            chosen = config.read()
-            asked = None if chosen.retrace else self._question(specialization, target, chosen)
-            found = None if asked is None else index.find(asked)
-            if found is not None:
-                return found.code
-        return self.built(specialization, target).code
+        found = self.found(specialization, target) if known is None else None
+        return found.code if found is not None else self.built(specialization, target).code
 
     def warmup(
         self, calls: Iterable[Any] = ((),), *, target: Any = None, jobs: int | None = None, progress: bool | None = None

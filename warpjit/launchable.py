@@ -29,3 +29,19 @@ class Launchable:
     leaves: tuple[Kind, ...]
     captures: tuple[Capture, ...]
     evaluate: Planned
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """A program as machine code.
+
+    entry  the name of its entry in the cubin
+    key    the cubin's in the store
+    code   a digest of the CUDA C++ that it was compiled from
+    """
+
+    program: Launchable
+    entry: str
+    cubin: bytes
+    key: str
+    code: str

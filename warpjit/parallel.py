@@ -1,4 +1,4 @@
-"""Many kernels compiled at once: tracing here, compilers in threads that wait for them.
+"""Many kernels compiled at once: in copies of this process, or here, with threads that wait for the compilers.
 
 An interrupt, or any error of whoever brings the jobs, kills the compilers that run and starts no more. What a job
 itself raises is collected: the others are done nevertheless.
@@ -6,19 +6,22 @@ itself raises is collected: the others are done nevertheless.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
+from warpjit import config, forks
 from warpjit.build import Built
 from warpjit.cuda import processes
 from warpjit.errors import ArgumentError, CompileError, WarpjitError
 from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
 from warpjit.progress import Bar
+from warpjit.store import store_of
 
 POLL = 0.05
 """Seconds between two looks at what has ended."""
@@ -37,16 +40,31 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def at_once(workers: int | None) -> int:
+    """How many: None: one a core. ArgumentError."""
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise ArgumentError(f"jobs: expected a positive int or None but got {workers!r}")
+    return workers or cores()
+
+
+def in_copies(
+    tasks: Sequence[forks.Task], labels: Sequence[str], bar: Bar, workers: int | None
+) -> list[forks.Done | None]:
+    """Tasks that leave programs in the store, done in copies of this process; None for what is to be done here: all,
+    where copies could leave nothing."""
+    chosen = config.read()
+    count = 1 if chosen.retrace or store_of(chosen).folder is None else at_once(workers)
+    return forks.run(tasks, count, lambda index: bar.step(labels[index]))
+
+
 def run_all(jobs: Iterable[Job], bar: Bar, workers: int | None = None) -> list[Exception | None]:
     """Run jobs as they come, `workers` at once (None: one a core). For each, in order, what it raised, or None.
 
     The iterable may do work of its own between jobs (tracing): it runs in this thread, beside the others.
     """
-    if workers is not None and (type(workers) is not int or workers < 1):
-        raise ArgumentError(f"jobs: expected a positive int or None but got {workers!r}")
     threads: set[int] = set()
     futures: list[Future[object]] = []
-    pool = ThreadPoolExecutor(workers or cores(), "warpjit", lambda: threads.add(threading.get_ident()))
+    pool = ThreadPoolExecutor(at_once(workers), "warpjit", lambda: threads.add(threading.get_ident()))
     try:
         for job in jobs:
             future = pool.submit(job.run)
@@ -84,12 +102,12 @@ def warmup(kernel: Any, calls: Iterable[Any], target: Target, workers: int | Non
     """See `Kernel.warmup`."""
     given = [_call(position, each) for position, each in enumerate(calls)]
     failures: list[tuple[int, WarpjitError]] = []
+    wanted: list[tuple[int, Specialization]] = []
     begun: list[tuple[int, Specialization, Built]] = []
 
     def jobs() -> Iterator[Job]:
-        for position, (args, named) in enumerate(given):
+        for position, specialization in _missing(kernel, wanted, target, bar, workers):
             try:
-                specialization = kernel.specialization(args, named)
                 built = kernel.built(specialization, target)
             except WarpjitError as error:
                 failures.append((position, error))
@@ -97,17 +115,45 @@ def warmup(kernel: Any, calls: Iterable[Any], target: Target, workers: int | Non
             begun.append((position, specialization, built))
             yield Job(f"{built.emitted.entry} {position + 1}", lambda built=built: built.cubin)  # type: ignore[misc]
 
-    with Bar(f"compiling {kernel.signature.name}", len(given), progress) as bar:
-        outcomes = run_all(jobs(), bar, workers)
-    for (position, specialization, built), error in zip(begun, outcomes, strict=True):
-        if isinstance(error, WarpjitError):
+    at_once(workers)
+    for position, (args, named) in enumerate(given):
+        try:
+            wanted.append((position, kernel.specialization(args, named)))
+        except WarpjitError as error:
             failures.append((position, error))
-        elif error is not None:
-            raise error
+    with Bar(f"compiling {kernel.signature.name}", len(wanted), progress) as bar:
+        outcomes = run_all(jobs(), bar, workers)
+    for (position, specialization, built), raised in zip(begun, outcomes, strict=True):
+        if isinstance(raised, WarpjitError):
+            failures.append((position, raised))
+        elif raised is not None:
+            raise raised
         else:
             kernel.keep(built, specialization)
     if failures:
         raise _together(kernel, len(given), sorted(failures, key=lambda each: each[0]))
+
+
+def _missing(
+    kernel: Any, wanted: Sequence[tuple[int, Specialization]], target: Target, bar: Bar, workers: int | None
+) -> list[tuple[int, Specialization]]:
+    """What the store does not have after copies of this process have made what they could."""
+    missing = [each for each in wanted if kernel.found(each[1], target) is None]
+    tasks = [forks.Task(functools.partial(_attempt, kernel, specialization, target)) for _, specialization in missing]
+    labels = [f"{kernel.signature.name} {position + 1}" for position, _ in missing]
+    outcomes = in_copies(tasks, labels, bar, workers)
+    return [
+        each
+        for each, done in zip(missing, outcomes, strict=True)
+        if done is None or kernel.found(each[1], target) is None
+    ]
+
+
+def _attempt(kernel: Any, specialization: Specialization, target: Target, waits: Callable[[], None]) -> None:
+    built = kernel.built(specialization, target)
+    waits()
+    built.executable  # noqa: B018  it is the store that keeps it
+    kernel.keep(built, specialization)
 
 
 def _call(position: int, given: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from warpjit import ArgumentError, CompileError, T, warpjit
+from warpjit import ArgumentError, CompileError, Kernel, T, warpjit
 from warpjit.cuda import processes
 from warpjit.parallel import Job, run_all
 from warpjit.progress import Bar
@@ -113,6 +115,38 @@ def test_warming_up_compiles_what_the_calls_need(monkeypatch: pytest.MonkeyPatch
     assert len(list(tmp_path.rglob("*/cubin/*/*"))) == 2
     monkeypatch.setattr(processes, "run", lambda *given: pytest.fail("it compiles again"))
     assert filled.cubin(value=2.0, target="sm_90a")
+
+
+@pytest.mark.nvcc
+def test_much_is_warmed_up_in_copies_and_nothing_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path))
+    calls = [{"value": float(value)} for value in range(3, 8)]
+    with monkeypatch.context() as here:
+        here.setattr(Kernel, "built", _only_in_copies(os.getpid(), Kernel.built))
+        filled.warmup(calls, target="sm_90a", jobs=2)
+    assert len(list(tmp_path.rglob("*/cubin/*/*"))) == 5
+    monkeypatch.setattr(Kernel, "built", lambda *given: pytest.fail("it traces again"))
+    filled.warmup(calls, target="sm_90a", jobs=2)
+
+
+def _only_in_copies(original: int, built: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(*given: Any) -> Any:
+        assert os.getpid() != original
+        return built(*given)
+
+    return checked
+
+
+def test_failures_in_copies_are_raised_as_elsewhere() -> None:
+    calls = [{"value": value} for value in (1.0, "no number", 2.0, "none either", 3.0)]
+    texts = []
+    for jobs in (1, 2):
+        with pytest.raises(CompileError) as caught:
+            filled.warmup(calls, target="sm_90a", jobs=jobs)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    assert "2 of 5 calls could not be compiled" in texts[0]
+    assert "calls[1]: TraceError" in texts[0]
 
 
 def test_failures_of_warming_up_are_raised_once() -> None:

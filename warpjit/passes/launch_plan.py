@@ -18,7 +18,7 @@ from warpjit.passes.expressions import Planned, compile_plan, from_json, to_json
 if TYPE_CHECKING:
     from warpjit.ir.nodes import PlanExpr
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class LaunchPlan:
     shared            the places of the shared buffers, in the order of their allocation
     shared_bytes      the size of the dynamic arena, whose start is a multiple of `shared_align`
     parameters        in the order of the entry's parameters
+    reads, writes     the runtime arguments, by index, whose memory the kernel may read, and may write
     """
 
     name: str
@@ -60,6 +61,8 @@ class LaunchPlan:
     shared: tuple[SharedSlot, ...]
     shared_bytes: int
     parameters: tuple[PlannedParameter, ...]
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
     max_registers: int | None = None
     min_blocks_per_sm: int | None = None
 
@@ -98,6 +101,8 @@ class LaunchPlan:
                 [parameter.name, parameter.dtype.name, parameter.pointer, to_json(parameter.source)]
                 for parameter in self.parameters
             ],
+            "reads": list(self.reads),
+            "writes": list(self.writes),
             "max_registers": self.max_registers,
             "min_blocks_per_sm": self.min_blocks_per_sm,
         }
@@ -119,6 +124,8 @@ class LaunchPlan:
                 PlannedParameter(name, DTYPES[dtype], pointer, from_json(source))
                 for name, dtype, pointer, source in data["parameters"]
             ),
+            reads=tuple(data["reads"]),
+            writes=tuple(data["writes"]),
             max_registers=data["max_registers"],
             min_blocks_per_sm=data["min_blocks_per_sm"],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpjit.errors import Finding, TargetError
 from warpjit.ir.nodes import GlobalBuffer, Kernel, Parameter, SharedBuffer
+from warpjit.passes.effects import effects
 from warpjit.passes.expressions import Arguments, compile_plan, evaluate
 from warpjit.passes.launch_plan import LaunchPlan, PlannedParameter, SharedSlot
 
@@ -18,6 +19,7 @@ def plan(kernel: Kernel, shared_limit: int) -> LaunchPlan:
     shared, total = _place(kernel.shared)
     if total > shared_limit:
         raise TargetError.collect([_too_much(kernel, shared, total, shared_limit)])
+    memory = effects(kernel)
     return LaunchPlan(
         name=kernel.name,
         grid=kernel.launch.grid,
@@ -26,6 +28,8 @@ def plan(kernel: Kernel, shared_limit: int) -> LaunchPlan:
         shared=shared,
         shared_bytes=total,
         parameters=tuple(_parameter(parameter) for parameter in kernel.parameters),
+        reads=tuple(sorted(memory.reads)),
+        writes=tuple(sorted(memory.writes)),
         max_registers=kernel.launch.max_registers,
         min_blocks_per_sm=kernel.launch.min_blocks_per_sm,
     )

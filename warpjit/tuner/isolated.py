@@ -108,9 +108,10 @@ class Isolation:
 
 
 def _write(each: Prepared, folder: Path) -> None:
-    (folder / "cubin").write_bytes(each.built.cubin)
+    assert each.executable is not None
+    (folder / "cubin").write_bytes(each.executable.cubin)
     described: list[dict[str, Any]] = []
-    for index, (kind, value) in enumerate(zip(each.specialization.leaves(), each.runtime, strict=True)):
+    for index, (kind, value) in enumerate(zip(each.call.specialization.leaves(), each.call.runtime, strict=True)):
         if not isinstance(kind, TensorKind):
             described.append({"number": arguments.number(value, kind.dtype)})  # type: ignore[union-attr]
             continue
@@ -123,8 +124,7 @@ def _write(each: Prepared, folder: Path) -> None:
         dtype = str(value.dtype).removeprefix("torch.")
         place = value.data_ptr() % ALIGNMENT
         described.append({"dtype": dtype, "shape": shape, "strides": strides, "place": place})
-    plan, entry = each.built.program.plan, each.built.emitted.entry
-    request = {"plan": plan.to_json(), "entry": entry, "arguments": described}
+    request = {"plan": each.plan.to_json(), "entry": each.executable.entry, "arguments": described}
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
 
 

@@ -79,11 +79,10 @@ class Trials:
         return self.entries
 
     def _workspace(self, ready: Sequence[Prepared]) -> Workspace:
-        found = [each.effects for each in ready]
-        reads = frozenset().union(*(each.reads for each in found))
-        writes = frozenset().union(*(each.writes for each in found))
+        reads = frozenset().union(*(each.plan.reads for each in ready))
+        writes = frozenset().union(*(each.plan.writes for each in ready))
         try:
-            return workspace(ready[0].runtime, reads, writes)
+            return workspace(ready[0].call.runtime, reads, writes)
         except arguments.torch_module().OutOfMemoryError as error:
             raise TuningError(f"{self.title}: expected memory for copies of what is written, but {error}") from error
 
@@ -95,7 +94,8 @@ class Trials:
             if failure is not None:
                 self.entries.append(each.failed(*failure))
                 return None
-            runner = Runner(each, each.candidate.kernel.bind(*each.on(space.arguments), **each.candidate.constants))
+            candidate = each.call.candidate
+            runner = Runner(each, candidate.kernel.bind(*each.on(space.arguments), **candidate.constants))
             self._launched(runner, space)
         except TuningError:  # not the configuration's fault
             raise
@@ -166,7 +166,7 @@ class Trials:
         return torch.isclose(x.double(), y.double(), rtol=self.settings.rtol, atol=self.settings.atol, equal_nan=True)
 
     def _difference(self, written: Sequence[int], found: Sequence[Any], expected: Sequence[Any], each: Prepared) -> str:
-        names = each.specialization.leaf_names()
+        names = each.call.specialization.leaf_names()
         parts = []
         for position, x, y in zip(written, found, expected, strict=True):
             wrong = int((~self._close(x, y)).sum())

@@ -65,7 +65,7 @@ TOPIC = Topic(
              "row 'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32': its divisor 'E' is no operand"),
         Case("collect([mma, mma])", "two rows have the text 'mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32'"),
         Case('LaunchPlan.from_json({"schema": 0})',
-             "expected a launch plan of schema 1 but got 0", error=ArgumentError),
+             "expected a launch plan of schema 2 but got 0", error=ArgumentError),
     ),
     frame=FRAME,
     error=InstructionError,

@@ -1,0 +1,219 @@
+"""Work on many cores that is Python, such as tracing: done in forked copies of this process, which hand back data.
+
+A copy has all that a trace may ask for: closures, modules, the user's own objects. It stays away from the device, whose
+state does not survive a fork. Whatever goes wrong in one (it dies, it hangs on a lock that a thread of the original
+held, the work raises), its work counts as not done, and whoever asked does it himself, where errors belong. So copies
+save time, or cost a bounded wait; they decide nothing.
+
+Left out: what the work is (`parallel`, `tuner.candidates`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import selectors
+import signal
+import struct
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warpjit.cuda import processes
+
+FEWEST = 4
+"""Less work is done sooner than handed out."""
+MOST = 16000
+"""Turns that a pipe holds."""
+SILENCE = 60.0
+"""Seconds of Python after which a copy hangs: a trace takes a tenth of one."""
+GRACE = 2.0
+"""Seconds that a copy has to end the compiler that it waits for."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_TURN = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class Task:
+    """`run(waits)` gives what JSON can hold, or raises: then the task is not done.
+
+    `waits()` says that from now on a process is waited for, which takes as long as it takes: the copy does not hang.
+    """
+
+    run: Callable[[Callable[[], None]], Any]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a task gave."""
+
+    value: Any
+
+
+def run(
+    tasks: Sequence[Task], workers: int, step: Callable[[int], None], silence: float = SILENCE
+) -> list[Done | None]:
+    """What each task gave, in order; None where it was not done, which may be everywhere.
+
+    workers  copies at once
+    step     is told the index of each that is done
+    silence  seconds after which a copy hangs
+    """
+    outcomes: list[Done | None] = [None] * len(tasks)
+    count = min(workers, len(tasks))
+    if count < 2 or len(tasks) < FEWEST or not hasattr(os, "fork"):
+        return outcomes
+    copies: list[_Copy] = []
+    turns = _queue(min(len(tasks), MOST))
+    try:
+        with contextlib.suppress(OSError):  # fewer copies than were wanted do as well
+            for _ in range(count):
+                copies.append(_forked(tasks, turns))
+        for index, outcome in _answers(copies, silence):
+            outcomes[index] = outcome
+            step(index)
+    finally:
+        os.close(turns)
+        for copy in copies:
+            copy.end()
+    return outcomes
+
+
+def _queue(count: int) -> int:
+    """The end of a pipe to read turns from."""
+    read, write = os.pipe()
+    os.write(write, b"".join(map(_TURN.pack, range(count))))
+    os.close(write)
+    return read
+
+
+# ---- the side that asks ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Copy:
+    """A forked process. `deadline`: when it hangs, None where it waits for another; `text`: what it began to say."""
+
+    process: int
+    answers: int
+    deadline: float | None = None
+    text: bytes = b""
+
+    def lines(self, said: bytes) -> Iterator[dict[str, Any]]:
+        *whole, self.text = (self.text + said).split(b"\n")
+        return map(json.loads, whole)
+
+    def end(self) -> None:
+        os.close(self.answers)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process, number)
+            if _reaped(self.process, GRACE):
+                return
+
+
+def _reaped(process: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    try:
+        while os.waitpid(process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.002)
+    except ChildProcessError:  # the process ignores its children's ends
+        pass
+    return True
+
+
+def _answers(copies: Sequence[_Copy], silence: float) -> Iterator[tuple[int, Done]]:
+    with selectors.DefaultSelector() as selector:
+        for copy in copies:
+            copy.deadline = time.monotonic() + silence
+            selector.register(copy.answers, selectors.EVENT_READ, copy)
+        while running := [key.data for key in selector.get_map().values()]:
+            now = time.monotonic()
+            for copy in running:
+                if copy.deadline is not None and copy.deadline < now:
+                    selector.unregister(copy.answers)
+            times = [copy.deadline - now for copy in running if copy.deadline is not None]
+            for key, _ in selector.select(max(min(times, default=silence), 0.0)):
+                copy = key.data
+                said = os.read(copy.answers, 1 << 16)
+                if not said:
+                    selector.unregister(copy.answers)
+                for answer in copy.lines(said):
+                    copy.deadline = None if "waits" in answer else time.monotonic() + silence
+                    if "value" in answer:
+                        yield answer["done"], Done(answer["value"])
+
+
+# ---- a copy ---------------------------------------------------------------------------------------------------
+
+
+def _forked(tasks: Sequence[Task], turns: int) -> _Copy:
+    original = os.getpid()
+    read, write = os.pipe()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()  # or a copy might write it again
+    try:
+        # Signals wait until the copy has its own handlers: the original's are not for it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of threads: see the file's header
+                process = os.fork()
+            if process == 0:
+                _serve(tasks, turns, write, original)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    except BaseException:
+        os.close(read)
+        raise
+    finally:
+        os.close(write)
+    return _Copy(process, read)
+
+
+def _serve(tasks: Sequence[Task], turns: int, answers: int, original: int) -> None:
+    """Do tasks while there are any, and the original.
+
+    Nothing of the original is run: no finalizer, no handler of a signal, no function of its exit.
+    """
+    try:
+        gc.freeze()  # garbage of the original may be tensors of a device
+        sys.stdout = open(os.devnull, "w")  # what a trace prints, it prints where it is done at last
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the original has it too, and ends its copies
+        signal.signal(signal.SIGTERM, _leave)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        while os.getppid() == original and (turn := os.read(turns, _TURN.size)):
+            _answer(tasks, _TURN.unpack(turn)[0], answers)
+    finally:
+        os._exit(0)
+
+
+def _answer(tasks: Sequence[Task], index: int, answers: int) -> None:
+    _say(answers, json.dumps({"begun": index}))
+    try:
+        value = tasks[index].run(lambda: _say(answers, json.dumps({"waits": index})))
+        said = json.dumps({"done": index, "value": value})
+    except BaseException:
+        said = json.dumps({"failed": index})
+    _say(answers, said)
+
+
+def _say(answers: int, line: str) -> None:
+    data = line.encode() + b"\n"
+    while data:
+        data = data[os.write(answers, data) :]
+
+
+def _leave(number: int, frame: object) -> None:
+    processes.kill_of({threading.get_ident()})
+    os._exit(1)
