@@ -24,12 +24,18 @@ if TYPE_CHECKING:
     from warpjit.sim import Report
 
 
-def checked_grid(name: str, grid: Sequence[Any]) -> tuple[int, int, int]:
-    """The grid of a call. ArgumentError: negative, or more CTAs than the hardware takes."""
-    x, y, z = grid
+def checked_grid(plan: LaunchPlan, grid: Sequence[Any]) -> tuple[int, int, int]:
+    """The grid of a call. ArgumentError: negative, more CTAs than the hardware takes, or a part of a cluster."""
+    x, y, z = (int(size) for size in grid)
     if not (0 <= x <= MAX_GRID[0] and 0 <= y <= MAX_GRID[1] and 0 <= z <= MAX_GRID[2]):
-        raise ArgumentError(f"{name}: expected a grid of at most {MAX_GRID} CTAs, none negative, but got {(x, y, z)}")
-    return int(x), int(y), int(z)
+        raise ArgumentError(
+            f"{plan.name}: expected a grid of at most {MAX_GRID} CTAs, none negative, but got {(x, y, z)}"
+        )
+    if any(size % part for size, part in zip((x, y, z), plan.cluster, strict=True)):
+        raise ArgumentError(
+            f"{plan.name}: expected a grid that is a multiple of the cluster, {plan.cluster}, but got {(x, y, z)}"
+        )
+    return x, y, z
 
 
 # ---- on a device ----------------------------------------------------------------------------------------------
@@ -56,7 +62,8 @@ class Loaded:
     def of(cls, program: Launchable, function: Function, device: int) -> Loaded:
         plan = program.plan
         formats = ["P" if each.pointer else arguments.FORMATS[each.dtype.name] for each in plan.parameters]
-        return cls(program, function.prepare(formats, plan.block, shared=plan.shared_bytes), device)
+        prepared = function.prepare(formats, plan.block, shared=plan.shared_bytes, cluster=plan.cluster)
+        return cls(program, prepared, device)
 
     def launch(self, runtime: Sequence[Any]) -> None:
         """Launch with these runtime arguments on torch's current stream of the device."""
@@ -64,7 +71,7 @@ class Loaded:
         parameters = program.plan.parameters
         given = arguments.planned(runtime, program.leaves)
         values = program.evaluate(given.values, given.sizes, given.strides)
-        grid = checked_grid(program.plan.name, values[:3])
+        grid = checked_grid(program.plan, values[:3])
         encoded = [
             value if parameter.pointer else arguments.encoded(value, parameter.dtype)
             for parameter, value in zip(parameters, values[3:], strict=True)
@@ -123,7 +130,7 @@ def run_in_simulator(program: Program, runtime: Sequence[Any], *, seed: int = 0,
     parameters = program.plan.parameters
     given = arguments.planned(runtime, program.leaves)
     values = program.evaluate(given.values, given.sizes, given.strides)
-    grid = checked_grid(program.kernel.name, values[:3])
+    grid = checked_grid(program.plan, values[:3])
     arguments.check_values(parameters, values[3:])
     operands = [
         arguments.simulated(runtime[parameter.source[1]]) if parameter.pointer else value  # type: ignore[index]

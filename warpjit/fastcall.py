@@ -329,10 +329,12 @@ class _Composer:
 
     def _grid(self) -> Iterator[str]:
         """Lines that compute and check what of the grid depends on numbers: its names are x0, x1, x2."""
-        for axis, expression in enumerate(self.loaded.program.plan.grid):
+        plan = self.loaded.program.plan
+        for axis, (expression, cluster) in enumerate(zip(plan.grid, plan.cluster, strict=True)):
             if reads_arguments(expression):
+                parted = f" or x{axis} % {cluster}" if cluster > 1 else ""
                 yield f"x{axis} = {self.writer.write(expression)}"
-                yield f"if not 0 <= x{axis} <= {MAX_GRID[axis]}:"
+                yield f"if not 0 <= x{axis} <= {MAX_GRID[axis]}{parted}:"
                 yield f"    {self.other}"
 
     def _extents(self) -> list[str]:

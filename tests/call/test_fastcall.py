@@ -78,6 +78,12 @@ def chosen(X: T.Tensor((M, 8), "int32"), m: T.int32, n: T.int32):
     X[0, 0] = blocks
 
 
+@warpjit
+def clustered(X: T.Tensor((M, 8), "int32"), n: T.int32):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=(n, M), block=BLOCK, cluster=(4, 4)))
+    X[0, 0] = n
+
+
 x = i32(4, 8)
 half = torch.zeros((4, 64), dtype=torch.float16)
 base = torch.zeros(4096, dtype=torch.float16)
@@ -98,6 +104,7 @@ CASES: list[tuple[Kernel, list[tuple[Any, ...]]]] = [
     (of_parts, [(x, ()), (x, ((half, (2.0, None)),)), (x, ((x, (0.5, None)), (half, (-1.0, None))))]),
     (of_parts, [(x, ((half, (2, None)),), (7, 8)), (x, (), Pair(5, 6)), (x, (Pair(half, (np.float32(2), None)),))]),
     (chosen, [(x, 9, 2), (x, 9, 0), (x, 0, 2), (x, 9, 101), (x, 1, 5)]),
+    (clustered, [(x, 8), (x, 0), (i32(8, 8), 4)]),
 ]
 
 
@@ -135,6 +142,7 @@ REFUSED: list[tuple[Kernel, tuple[Any, ...], tuple[Any, ...], str]] = [
     (halves, (x, 1.0, 1.0, 1.0, 1, 1), (x, 1.0, 1.0, 1.0, 1, 32768), "e: 32768 does not fit int16"),
     (chosen, (x, 9, 2), (x, -9, -LIMIT - 1), "n: -2147483649 does not fit int32"),
     (of_parts, (x, (), (2, 3)), (x, (), (2, LIMIT)), "pair[1]: 2147483648 does not fit int32"),
+    (clustered, (x, 8), (x, 6), "clustered: expected a grid that is a multiple of the cluster, (4, 4, 1), "),
 ]
 
 
@@ -154,6 +162,20 @@ def test_a_number_that_does_not_fit_is_refused_as_ever(
         assert str(caught.value).startswith(sentence)
     assert launches.lines == []
     assert launches.of(lambda: fresh(*good))[1] == 0
+
+
+def test_a_cluster_of_more_than_eight_is_opted_in(launches: Launches) -> None:
+    @warpjit
+    def wide(X):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=(16, 2), block=BLOCK, cluster=(8, 2)))
+        X[0, 0] = 1
+
+    launches.expect(wide, x)
+    for _ in range(4):
+        wide(x)
+    log = launches.fake.log
+    assert log.count("set 14 to 1") == 1
+    assert len([line for line in log if line.startswith("launch 16,2,1")]) == 4
 
 
 def test_an_unused_number_is_checked_as_well(launches: Launches) -> None:

@@ -160,8 +160,7 @@ static void note_parameters(void **parameters) {
 
 #ifndef OLD_DRIVER
 /* The layouts of cuda.h. */
-struct attribute { int id; char pad[4]; union { char pad[64]; struct { unsigned x, y, z; } cluster; int cooperative; } value; };
-struct configuration { unsigned gx, gy, gz, bx, by, bz, shared; handle stream; struct attribute *attributes; unsigned count; };
+struct configuration { unsigned gx, gy, gz, bx, by, bz, shared; handle stream; void *attributes; unsigned count; };
 
 EXPORT int cuLaunchKernelEx(const struct configuration *c, handle function, void **parameters, void **extra) {
   BEGIN("cuLaunchKernelEx");
@@ -169,11 +168,7 @@ EXPORT int cuLaunchKernelEx(const struct configuration *c, handle function, void
   if (extra) return 1;
   pthread_mutex_lock(&log_lock);
   note("launch %u,%u,%u x %u,%u,%u shared %u stream %p", c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream);
-  for (unsigned index = 0; index < c->count; index++) {
-    struct attribute *a = &c->attributes[index];
-    if (a->id == 4) note(" cluster %u,%u,%u", a->value.cluster.x, a->value.cluster.y, a->value.cluster.z);
-    if (a->id == 2) note(" cooperative %d", a->value.cooperative);
-  }
+  if (c->count) note(" attributes %u", c->count);
   note(":");
   note_parameters(parameters);
   pthread_mutex_unlock(&log_lock);

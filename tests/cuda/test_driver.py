@@ -62,7 +62,7 @@ def test_a_device_of_an_unknown_kind_has_no_target(as_libcuda: Fake) -> None:
 
 def test_a_device_answers_for_its_own_number(fake: Fake) -> None:
     device = Driver(str(fake.path)).device(1)
-    assert device.attribute(driver_module.MULTIPROCESSOR_COUNT) == 132
+    assert device.attribute(16) == 132  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
     assert fake.log[-1] == "cuDeviceGetAttribute 16 of 1"
     assert device.context == PRIMARY + 1
 

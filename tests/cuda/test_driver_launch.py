@@ -58,29 +58,6 @@ def test_a_grid_of_no_blocks_is_no_launch(fake: Fake, grid: tuple[int, int, int]
     assert len(fake.log) == 1
 
 
-@pytest.mark.parametrize(
-    ("cluster", "cooperative", "words"),
-    [
-        ((2, 1, 1), False, " cluster 2,1,1"),
-        (None, True, " cooperative 1"),
-        ((1, 4, 2), True, " cluster 1,4,2 cooperative 1"),
-    ],
-)
-def test_clusters_and_cooperative_launches_carry_their_attributes(
-    fake: Fake, cluster: tuple[int, int, int] | None, cooperative: bool, words: str
-) -> None:
-    fake.push(PRIMARY)
-    fake.parameters(8, 2)
-    prepared = fake.kernel().prepare(["Q", "h"], (64, 2, 1), shared=16, cluster=cluster, cooperative=cooperative)
-    fake.library.fake_clear()
-    prepared.launch((8, 4, 2), 0x20, (1, -1))
-    prepared.launch((16, 4, 2), 0, (2, 3))
-    assert fake.log == [
-        f"launch 8,4,2 x 64,2,1 shared 16 stream 0x20{words}: 0100000000000000 ffff",
-        f"launch 16,4,2 x 64,2,1 shared 16 stream (nil){words}: 0200000000000000 0300",
-    ]
-
-
 def test_wrong_parameters_are_refused_before_anything_is_read(fake: Fake) -> None:
     fake.parameters(8, 4)
     kernel = fake.kernel()
@@ -129,7 +106,7 @@ def test_more_than_48_kibibytes_of_shared_memory_are_asked_for_once(
     assert fake.log == expected
 
 
-def test_a_cluster_above_eight_is_asked_for(fake: Fake) -> None:
+def test_a_compiled_cluster_above_eight_is_asked_for(fake: Fake) -> None:
     fake.push(PRIMARY)
     kernel = fake.kernel()
     kernel.prepare([], (32, 1, 1), cluster=(4, 2, 1))

@@ -26,7 +26,6 @@ from warpjit.isa.target import DEFAULT_SHARED, PORTABLE_CLUSTER, Target
 LIBRARY = "libcuda.so.1"
 
 # CUdevice_attribute
-MULTIPROCESSOR_COUNT = 16
 CAPABILITY_MAJOR = 75
 CAPABILITY_MINOR = 76
 # CUfunction_attribute
@@ -244,19 +243,13 @@ class Function:
         return tuple(sizes)
 
     def prepare(
-        self,
-        formats: Sequence[str],
-        block: Dim3,
-        *,
-        shared: int = 0,
-        cluster: Dim3 | None = None,
-        cooperative: bool = False,
+        self, formats: Sequence[str], block: Dim3, *, shared: int = 0, cluster: Dim3 = (1, 1, 1)
     ) -> PreparedLaunch:
         """What is needed to launch the kernel many times.
 
         `formats` has a native `struct` format per parameter, e.g. ("P", "i", "f", "128s"). `shared`
-        is dynamic shared memory in bytes; the function is opted in to it where it needs that. `cluster` is in blocks
-        and None for a kernel without, or with a compiled-in, cluster. Raises `LaunchError` if the formats are not the
+        is dynamic shared memory in bytes, and `cluster` the blocks of the cluster that is compiled into the kernel;
+        the function is opted in to either where it needs that. Raises `LaunchError` if the formats are not the
         kernel's parameters.
         """
         sizes = tuple(struct.calcsize("@" + form) for form in formats)
@@ -265,9 +258,9 @@ class Function:
             raise LaunchError(f"kernel {self.name} has parameters of {known} bytes, but the launch gives {sizes}")
         if shared and shared + self.attribute(STATIC_SHARED_BYTES) > DEFAULT_SHARED:
             self.set_attribute(MAX_DYNAMIC_SHARED_BYTES, shared)
-        if cluster is not None and cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER:
+        if cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER:
             self.set_attribute(NON_PORTABLE_CLUSTER, 1)
-        return PreparedLaunch(self, formats, block, shared, cluster, cooperative)
+        return PreparedLaunch(self, formats, block, shared)
 
 
 _shared: dict[str, Driver] = {}

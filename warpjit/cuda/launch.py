@@ -21,17 +21,8 @@ if TYPE_CHECKING:
 Dim3 = tuple[int, int, int]
 
 
-class _Attribute(ctypes.Structure):
-    """CUlaunchAttribute: an id, padding to 8 bytes, a union of 64 bytes (here as words)."""
-
-    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
-
-    COOPERATIVE = 2
-    CLUSTER_DIMENSION = 4
-
-
 class _Configuration(ctypes.Structure):
-    """CUlaunchConfig."""
+    """CUlaunchConfig, without attributes: a cluster is compiled into its kernel."""
 
     _fields_ = (
         ("grid_x", ctypes.c_uint),
@@ -40,7 +31,7 @@ class _Configuration(ctypes.Structure):
         ("block", ctypes.c_uint * 3),
         ("shared", ctypes.c_uint),
         ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(_Attribute)),
+        ("attributes", ctypes.c_void_p),
         ("count", ctypes.c_uint),
     )
 
@@ -75,15 +66,7 @@ class PreparedLaunch:
     `SENDING` with the names of `names`.
     """
 
-    def __init__(
-        self,
-        function: Function,
-        formats: Sequence[str],
-        block: Dim3,
-        shared: int,
-        cluster: Dim3 | None,
-        cooperative: bool,
-    ) -> None:
+    def __init__(self, function: Function, formats: Sequence[str], block: Dim3, shared: int) -> None:
         self.function = function
         # Native formats: struct packs them twice as fast as "<" ones, each where C would have it.
         whole = struct.calcsize("@" + "".join(formats))
@@ -92,10 +75,7 @@ class PreparedLaunch:
         self._start = -(-whole // 8) * 8
         self.stream_word = (self._start + _Configuration.stream.offset) // 8
         self.pack = struct.Struct("@" + "".join(formats) + f"{self._start - whole}x3I").pack_into
-        attributes = [_Attribute(_Attribute.CLUSTER_DIMENSION, 0, cluster)] if cluster else []
-        attributes += [_Attribute(_Attribute.COOPERATIVE, 0, (1,))] if cooperative else []
-        rows = (_Attribute * len(attributes))(*attributes)
-        self._pattern = _Configuration(0, 0, 0, block, shared, None, rows, len(rows))
+        self._pattern = _Configuration(0, 0, 0, block, shared)
         self.enter = function.device.driver.entry("cuLaunchKernelEx")
         self.handle = ctypes.c_void_p.from_param(function.handle.value)
         self.extra = ctypes.c_void_p.from_param(0)

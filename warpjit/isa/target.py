@@ -30,6 +30,8 @@ DEFAULT_SHARED = 48 * 1024
 """Bytes of shared memory that a block may have without opting in to more."""
 PORTABLE_CLUSTER = 8
 """Blocks a cluster may have on every device that has clusters (Programming Guide, "Thread Block Clusters")."""
+MAX_CLUSTER = 16
+"""Blocks a cluster may have where its kernel opts in to more than is portable."""
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,9 @@ from warpjit.ir.nodes import Const, GlobalBuffer, Kernel, Node, Op
 from warpjit.ir.walk import addresses, every
 from warpjit.isa.pairing import paired, row_of
 from warpjit.isa.row import BarrierSync, Operand, Participants, Row, Special
-from warpjit.isa.target import Target
+from warpjit.isa.target import MAX_CLUSTER, Target
 from warpjit.layout.axis import LANES
 from warpjit.passes.parting import where_threads_part
-
-MAX_CLUSTER = 16
 
 Rule = Callable[[Op, Row, Kernel, Target], str | None]
 

@@ -168,12 +168,12 @@ def _launch(folder: Path, device: int, torch: Any) -> None:
     planned = plan.compile()(values, sizes, strides)
     formats = ["P" if each.pointer else arguments.FORMATS[each.dtype.name] for each in plan.parameters]
     function = load((folder / "cubin").read_bytes(), device).function(request["entry"])
-    prepared = function.prepare(formats, plan.block, shared=plan.shared_bytes)
+    prepared = function.prepare(formats, plan.block, shared=plan.shared_bytes, cluster=plan.cluster)
     encoded = [
         value if parameter.pointer else arguments.encoded(value, parameter.dtype)
         for parameter, value in zip(plan.parameters, planned[3:], strict=True)
     ]
-    prepared.launch(checked_grid(plan.name, planned[:3]), arguments.stream_reader()(device), encoded)
+    prepared.launch(checked_grid(plan, planned[:3]), arguments.stream_reader()(device), encoded)
     torch.cuda.synchronize(device)
 
 

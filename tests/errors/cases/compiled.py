@@ -32,6 +32,14 @@ def kernel(x: T.int32, y: T.int64 = 1):
 ...
 """
 
+CLUSTER = """\
+@warpjit
+def kernel(x: T.int32):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=x + 1, block=32, cluster=2))
+
+...
+"""
+
 TOPIC = Topic(
     "Calling a kernel",
     "Compiled and bound kernels",
@@ -67,6 +75,9 @@ TOPIC = Topic(
         Case("kernel(-1)",
              "kernel: expected a grid of at most (2147483647, 65535, 65535) CTAs, none negative, but got (-100, 1, 1)",
              frame=PLAN),
+        Case("kernel(8)",
+             "kernel: expected a grid that is a multiple of the cluster, (2, 1, 1), but got (9, 1, 1)",
+             frame=CLUSTER),
         Case("kernel.simulate(a.to('meta'), 5)",
              "A: expected a CUDA tensor, or a CPU tensor to simulate, but it is on meta", frame=BOUND),
         Case('kernel.simulate(a, 5, numerics="roughly")',
