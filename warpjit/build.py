@@ -90,7 +90,7 @@ class Built:
         self._config = config
         self._store = store
         self._lock = threading.RLock()  # a finalizer or signal handler may call the kernel that is being compiled
-        self._cubin: bytes | None = None
+        self._made: tuple[str, bytes] | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -121,12 +121,28 @@ class Built:
 
     @property
     def cubin(self) -> bytes:
-        """From the store, or compiled now and kept there."""
+        """From the store, or compiled now and kept there; without a compiler, what another made of the same text."""
+        return self._obtained()[1]
+
+    def _obtained(self) -> tuple[str, bytes]:
+        """(the key of the entry, the cubin)."""
         with self._lock:
-            if self._cubin is None:
-                self._cubin = self._store.obtain(self.key, self._compile, self.facts)
-                self._check_strict()
-            return self._cubin
+            if self._made is None:
+                made = self._obtain()
+                self._check_strict(made[1])
+                self._made = made
+            return self._made
+
+    def _obtain(self) -> tuple[str, bytes]:
+        try:
+            key = self.key
+            return key, self._store.obtain(key, self._compile, self.facts)
+        except toolchain.NoCompilerError:
+            facts = self.facts()
+            found = self._store.find({name: facts[name] for name in ("text", "flags", "target")})
+            if found is None:
+                raise
+            return found.key, found.cubin
 
     def _compile(self) -> tuple[dict[str, Any], bytes]:
         """(what it was made from, the cubin)."""
@@ -170,13 +186,11 @@ class Built:
             "schema": SCHEMA,
         }
 
-    def _check_strict(self) -> None:
-        assert self._cubin is not None
+    def _check_strict(self, cubin: bytes) -> None:
         if not self.program.kernel.strict:
             return
-        stack = elf.resources(self._cubin)[self.emitted.entry].stack_bytes
+        stack = elf.resources(cubin)[self.emitted.entry].stack_bytes
         if stack:
-            self._cubin = None
             raise CompileError(
                 f"{self.program.kernel.name} uses {stack} bytes of local memory a thread (a stack frame or spilled "
                 "registers), which strict=True forbids: use fewer registers, or raise max_registers"
@@ -199,7 +213,8 @@ class Built:
     @functools.cached_property
     def executable(self) -> Executable:
         """The program compiled. Raises CompileError."""
-        return Executable(self.program, self.emitted.entry, self.cubin, self.key, self.code)
+        key, cubin = self._obtained()
+        return Executable(self.program, self.emitted.entry, cubin, key, self.code)
 
     @functools.cached_property
     def resources(self) -> Resources:

@@ -208,6 +208,15 @@ def refuse(path: Path, sentence: str, folder: Path) -> None:
     assert said.startswith(f"expected a bundle that `warpjit cache export` wrote, but got {path}: ")
     assert sentence in said
     assert not (folder / "to").exists()
+    known = Store(folder / "known")
+    for key in KEYS:
+        known.put(key, {}, b"mine")
+        known.put_index(key, {"variants": [variant(b=KEYS[3])]})
+        known.put_tuning(key, {"kernel": "mine"})
+    before = snapshot(known)
+    with pytest.raises(CacheError, match=r"^expected a bundle"):
+        import_bundle(path, store=known)
+    assert snapshot(known) == before
     assert not any(path.name == "evil" for path in folder.rglob("*"))
 
 

@@ -6,7 +6,7 @@ compared with what a new one would have, and the nearest of all entries is found
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,13 @@ def nearest(items: Iterable[Item], wanted: Mapping[str, Any], besides: str = "")
             if best is None or len(found) < len(best.differences):
                 best = Nearest(item, found)
     return best
+
+
+def made_like(root: Path, facts: Mapping[str, Any]) -> Iterator[Item]:
+    """The cubins of this schema of whose headers all of `facts` are true, the last used first."""
+    for item in sorted(contents.items(root), key=lambda each: -each.used):
+        if item.current and item.kind == CUBIN and facts.items() <= header_of(item).items():
+            yield item
 
 
 def header_of(item: Item) -> Mapping[str, Any]:

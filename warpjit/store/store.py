@@ -97,6 +97,20 @@ class Store:
                 log.CACHE.info("miss %s: %s", log.short(key), self._why_missing(key, facts))
         return found
 
+    def find(self, facts: Mapping[str, Any]) -> Entry | None:
+        """A cubin of whose header all of `facts` are true, whatever else it was made from; the last used of them.
+
+        For where there is no compiler, whose identity is part of every key. The heads of all entries are read.
+        """
+        folder = self.folder
+        if folder is None:
+            return None
+        for item in compare.made_like(folder.parent, facts):
+            found = self.get(item.key)
+            if found is not None:
+                return found
+        return None
+
     def put(self, key: str, header: Mapping[str, Any], cubin: bytes) -> None:
         """Keep `cubin` under `key` with `header`, the JSON-able facts that it was made from. Never raises OSError."""
         self._write(CUBIN, key, format_of.pack(CUBIN, key, header, cubin))
