@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -23,28 +24,45 @@ layout = TileLayout(S[(4, 8, 4) : (1, 4 @ laneid, 1 @ laneid)])
 """
 
 
+APART = ("torch", "numpy", "matplotlib", "filelock", "rich", "platformdirs")
+"""Packages that mypy does not read: no type of the language comes from them."""
+
+
+@dataclass
+class Said:
+    """What mypy says, of each text `line: kind: message` each, and of the stub."""
+
+    of_text: dict[str, list[str]] = field(default_factory=dict)
+    of_stub: list[str] = field(default_factory=list)
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with a configuration that keeps mypy from reading torch; all files share one cache."""
-    made = tmp_path_factory.mktemp("typed")
-    (made / "mypy.ini").write_text("[mypy]\n[mypy-torch.*]\nfollow_imports = skip\n")
-    return made
-
-
-def mypy(folder: Path, text: str) -> list[str]:
-    """What mypy says: `line: kind: message` each."""
-    file = folder / "kernel.py"
-    file.write_text(text, encoding="utf-8")
-    options = ["--strict", "--disable-error-code=valid-type", "--follow-imports=silent", "--no-error-summary"]
+def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+    """mypy's words on all texts and the stub. It takes most of its time to read the stub, so it runs once."""
+    folder = tmp_path_factory.mktemp("typed")
+    (folder / "mypy.ini").write_text(
+        "[mypy]\n" + "".join(f"[mypy-{name}.*]\nfollow_imports = skip\n" for name in APART)
+    )
+    for name, text in texts().items():
+        (folder / f"{name}.py").write_text('# mypy: disable-error-code="valid-type"\n' + text, encoding="utf-8")
+    stubs = [str(ROOT / f"warpjit/frontend/language/{name}.pyi") for name in ("__init__", "approx", "cuda")]
+    options = ["--config-file=mypy.ini", "--strict", "--follow-imports=silent", "--no-error-summary"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file=mypy.ini", *options, file.name],
+        [sys.executable, "-m", "mypy", *options, *(f"{name}.py" for name in texts()), *stubs],
         capture_output=True,
         text=True,
         cwd=folder,
         env={"MYPYPATH": str(ROOT), "PATH": ""},
     )
     assert done.returncode in (0, 1), done.stderr
-    return [re.sub(r"^kernel\.py:", "", line) for line in done.stdout.splitlines()]
+    found = Said({name: [] for name in texts()})
+    for line in done.stdout.splitlines():
+        where = re.match(r"(\w+)\.py:(\d+): (.*)", line)
+        if where and where[1] in found.of_text:
+            found.of_text[where[1]].append(f"{int(where[2]) - 1}: {where[3]}")
+        else:
+            found.of_stub.append(line)
+    return found
 
 
 def kernel_of_the_example() -> str:
@@ -54,14 +72,24 @@ def kernel_of_the_example() -> str:
     return kernel.replace("):\n    T.device_entry", ") -> None:\n    T.device_entry").replace("import torch\n", "")
 
 
-def test_the_example_is_typed(folder):
-    assert mypy(folder, kernel_of_the_example()) == []
+def texts() -> dict[str, str]:
+    """What mypy reads, each a file."""
+    example = kernel_of_the_example()
+    mistaken = example.replace("lane_id()", "lane_idx()")
+    return {
+        "example": example,
+        "mistaken": mistaken.replace('"uint32").rearrange("row', '"uint33").rearrange("row'),
+        "typed": HEAD + "def body() -> None:\n" + "".join(f"    reveal_type({each})\n" for each in TYPED),
+        "wrong": HEAD + "def body() -> None:\n" + "".join(f"    {each}\n" for each in WRONG),
+    }
 
 
-def test_a_mistake_in_the_example_is_found(folder):
-    text = kernel_of_the_example()
-    wrong = text.replace("lane_id()", "lane_idx()").replace('"uint32").rearrange("row', '"uint33").rearrange("row')
-    assert [line.split(": ", 1)[1].split("[")[-1] for line in mypy(folder, wrong) if ": error:" in line] == [
+def test_the_example_is_typed(said):
+    assert said.of_text["example"] == []
+
+
+def test_a_mistake_in_the_example_is_found(said):
+    assert [line.split("[")[-1] for line in said.of_text["mistaken"] if ": error:" in line] == [
         "attr-defined]",
         "call-overload]",
     ]
@@ -98,9 +126,8 @@ TYPED = {
 }
 
 
-def test_expressions_have_the_types_that_the_tracer_gives(folder):
-    text = HEAD + "def body() -> None:\n" + "".join(f"    reveal_type({each})\n" for each in TYPED)
-    shown = [re.findall(r'Revealed type is "(.*)"', line) for line in mypy(folder, text)]
+def test_expressions_have_the_types_that_the_tracer_gives(said):
+    shown = [re.findall(r'Revealed type is "(.*)"', line) for line in said.of_text["typed"]]
     assert [re.sub(r"^(warpjit.frontend.language|builtins)\.", "", name[0]) for name in shown] == list(TYPED.values())
 
 
@@ -125,17 +152,12 @@ WRONG = {
 }
 
 
-def test_mistakes_are_found(folder):
-    text = HEAD + "def body() -> None:\n" + "".join(f"    {each}\n" for each in WRONG)
+def test_mistakes_are_found(said):
     first = len(HEAD.splitlines()) + 2
-    said = [re.match(r"(\d+): error: .*\[([\w-]+)\]$", line) for line in mypy(folder, text)]
-    found = {int(each[1]) - first: each[2] for each in said if each}
+    errors = [re.match(r"(\d+): error: .*\[([\w-]+)\]$", line) for line in said.of_text["wrong"]]
+    found = {int(each[1]) - first: each[2] for each in errors if each}
     assert {name: found.get(line) for line, name in enumerate(WRONG)} == WRONG
 
 
-def test_the_stub_itself_is_typed(folder):
-    options = ["--strict", "--follow-imports=silent", "--config-file", str(folder / "mypy.ini")]
-    options += ["--cache-dir", str(folder / ".mypy_cache")]
-    files = [f"warpjit/frontend/language/{name}.pyi" for name in ("__init__", "approx", "cuda")]
-    done = subprocess.run([sys.executable, "-m", "mypy", *options, *files], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stdout
+def test_the_stub_itself_is_typed(said):
+    assert said.of_stub == []
