@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from warpjit.ir.dtypes import DType
@@ -46,6 +46,31 @@ def kernel(row: Row, name: str, params: Mapping[str, int], given: frozenset[str]
     Fragments are (thread, register); global addresses point at element i of `bytes`; shared operands and barriers at
     16 bytes a thread of a static array.
     """
+    return _function(name, len(row.operands), body(row, params, given))
+
+
+def together(uses: Iterable[tuple[Row, Mapping[str, int], frozenset[str]]], name: str) -> str:
+    """A kernel of many rows, one after the other, for who asks only whether they assemble: kernels take most time.
+
+    The shared arrays of all are one that the launch would give.
+    """
+    arguments, blocks = 1, []
+    for row, params, given in uses:
+        arguments = max(arguments, len(row.operands))
+        lines = [re.sub(r"^(__shared__ .*)\[16 \* 1024\];", r"extern \1[];", line) for line in body(row, params, given)]
+        # Stores that the next row's hide would be dropped, and the row with them.
+        blocks += ["{", *lines, "}", 'asm volatile("" ::: "memory");']
+    return _function(name, arguments, blocks)
+
+
+def _function(name: str, arguments: int, lines: list[str]) -> str:
+    parameters = ", ".join(f"char* p{index}" for index in range(max(arguments, 1)))
+    text = "\n  ".join(["const int i = blockIdx.x * blockDim.x + threadIdx.x;", *lines])
+    return f'extern "C" __global__ void {name}({parameters}) {{\n  {text}\n}}\n'
+
+
+def body(row: Row, params: Mapping[str, int], given: frozenset[str] | None = None) -> list[str]:
+    """The lines of `kernel`."""
     code = row.written(params, given)
     operands = [each for each in row.operands if not (each.optional and given is not None and each.name not in given)]
     lines, after, names = [], [], {key: str(number) for key, number in params.items()}
@@ -72,9 +97,7 @@ def kernel(row: Row, name: str, params: Mapping[str, int], given: frozenset[str]
         statement = _asm(code, row, operands, names, outputs, inputs)
     else:
         statement = _fill(code.text, names)
-    arguments = ", ".join(f"char* p{index}" for index in range(max(len(operands), 1)))
-    body = "\n  ".join(["const int i = blockIdx.x * blockDim.x + threadIdx.x;", *lines, statement, *after])
-    return f'extern "C" __global__ void {name}({arguments}) {{\n  {body}\n}}\n'
+    return [*lines, statement, *after]
 
 
 def _address(
