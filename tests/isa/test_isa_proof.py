@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType, bfloat16, float16, float32, float64, int32, uint16, uint32
 from warpjit.isa.operands import Group, operand_layout, operand_shape
 from warpjit.isa.proof import Placement, prove
-from warpjit.isa.row import Kind
+from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.table import lookup, rows
 from warpjit.layout import ComposeLayout, Layout, R, S, TileLayout, laneid, tid_in_wg, tx, warpid, wgid, wid_in_wg
 
@@ -36,25 +38,41 @@ def refusal(
     return said
 
 
-FRAGMENTS = [(row, operand.name) for row in rows() for operand in row.operands if operand.kind is Kind.FRAGMENT]
+FRAGMENTS = [(row, operand) for row in rows() for operand in row.operands if operand.kind is Kind.FRAGMENT]
+ALIKE = {replace(operand, name=""): (row, operand) for row, operand in FRAGMENTS}
+"""One of the operands that differ in their names only: what is proven depends on nothing else of a row."""
+VIEWS = [
+    (element, batch, group)
+    for element in (False, True)
+    for batch in ((), (2,), (2, 3))
+    for group in (ONE, Group("warpgroup"), Group("cta", 8))
+]
 
 
-@pytest.mark.parametrize(("row", "name"), FRAGMENTS, ids=lambda part: getattr(part, "text", part))
-@pytest.mark.parametrize("element", [False, True])
-def test_every_own_layout_is_proven(row: object, name: str, element: bool) -> None:
-    assert hasattr(row, "operand")
-    operand = row.operand(name)
+def check_own_layout(row: Row, operand: Operand, element: bool, batch: tuple[int, ...], group: Group) -> None:
     counts = {"M": 2, "N": 3, "K": 2}
-    for batch in ((), (2,), (2, 3)):
-        for group in (ONE, Group("warpgroup"), Group("cta", 8)):
-            repeats = (*batch, *(counts[axis] for axis in operand.repeats))
-            shape = operand_shape(row, name, batch=batch, element=element, group=group, **counts)
-            layout = operand_layout(row, name, batch=batch, element=element, group=group, **counts)
-            dtype = (operand.element if element else None) or operand.dtype
-            count = operand.registers * int(np.prod(repeats, dtype=int))
-            found = prove(row, name, layout, shape, dtype, count, group)
-            assert found.repeats == repeats
-            assert found.slots.tolist() == np.arange(count).reshape(-1, operand.registers).tolist()
+    repeats = (*batch, *(counts[axis] for axis in operand.repeats))
+    shape = operand_shape(row, operand.name, batch=batch, element=element, group=group, **counts)
+    layout = operand_layout(row, operand.name, batch=batch, element=element, group=group, **counts)
+    dtype = (operand.element if element else None) or operand.dtype
+    assert dtype is not None
+    count = operand.registers * int(np.prod(repeats, dtype=int))
+    found = prove(row, operand.name, layout, shape, dtype, count, group)
+    assert found.repeats == repeats
+    assert found.slots.tolist() == np.arange(count).reshape(-1, operand.registers).tolist()
+
+
+@pytest.mark.parametrize(("row", "operand"), ALIKE.values(), ids=lambda part: getattr(part, "text", None) or part.name)
+def test_an_own_layout_is_proven_in_every_view(row: Row, operand: Operand) -> None:
+    for view in VIEWS:
+        check_own_layout(row, operand, *view)
+
+
+def test_every_own_layout_is_proven() -> None:
+    for number, (row, operand) in enumerate(FRAGMENTS):
+        for element in (False, True):
+            _, *view = VIEWS[number % len(VIEWS)]
+            check_own_layout(row, operand, element, *view)
 
 
 def test_repeat_axes_may_be_missing() -> None:
