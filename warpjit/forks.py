@@ -31,7 +31,7 @@ FEWEST = 4
 """Less work is done sooner than handed out."""
 MOST = 16000
 """Turns that a pipe holds."""
-SILENCE = 60.0
+SILENCE = 30.0
 """Seconds of Python after which a copy hangs: a trace takes a tenth of one."""
 GRACE = 2.0
 """Seconds that a copy has to end the compiler that it waits for."""
@@ -43,10 +43,10 @@ _TURN = struct.Struct("<I")
 class Task:
     """`run(waits)` gives what JSON can hold, or raises: then the task is not done.
 
-    `waits()` says that from now on a process is waited for, which takes as long as it takes: the copy does not hang.
+    `waits(seconds)` says that from now on a process is waited for, for so long at most: the copy does not hang.
     """
 
-    run: Callable[[Callable[[], None]], Any]
+    run: Callable[[Callable[[float], None]], Any]
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,11 @@ def _queue(count: int) -> int:
 
 @dataclass
 class _Copy:
-    """A forked process. `deadline`: when it hangs, None where it waits for another; `text`: what it began to say."""
+    """A forked process. `deadline`: when it hangs; `text`: what it began to say."""
 
     process: int
     answers: int
-    deadline: float | None = None
+    deadline: float = 0.0
     text: bytes = b""
 
     def lines(self, said: bytes) -> Iterator[dict[str, Any]]:
@@ -138,16 +138,15 @@ def _answers(copies: Sequence[_Copy], silence: float) -> Iterator[tuple[int, Don
         while running := [key.data for key in selector.get_map().values()]:
             now = time.monotonic()
             for copy in running:
-                if copy.deadline is not None and copy.deadline < now:
+                if copy.deadline < now:
                     selector.unregister(copy.answers)
-            times = [copy.deadline - now for copy in running if copy.deadline is not None]
-            for key, _ in selector.select(max(min(times, default=silence), 0.0)):
+            for key, _ in selector.select(max(min(copy.deadline - now for copy in running), 0.0)):
                 copy = key.data
                 said = os.read(copy.answers, 1 << 16)
                 if not said:
                     selector.unregister(copy.answers)
                 for answer in copy.lines(said):
-                    copy.deadline = None if "waits" in answer else time.monotonic() + silence
+                    copy.deadline = time.monotonic() + silence + answer.get("waits", 0.0)
                     if "value" in answer:
                         yield answer["done"], Done(answer["value"])
 
@@ -201,7 +200,7 @@ def _serve(tasks: Sequence[Task], turns: int, answers: int, original: int) -> No
 def _answer(tasks: Sequence[Task], index: int, answers: int) -> None:
     _say(answers, json.dumps({"begun": index}))
     try:
-        value = tasks[index].run(lambda: _say(answers, json.dumps({"waits": index})))
+        value = tasks[index].run(lambda seconds: _say(answers, json.dumps({"waits": seconds})))
         said = json.dumps({"done": index, "value": value})
     except BaseException:
         said = json.dumps({"failed": index})

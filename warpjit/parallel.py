@@ -17,6 +17,7 @@ from typing import Any
 from warpjit import config, forks
 from warpjit.build import Built
 from warpjit.cuda import processes
+from warpjit.cuda.toolchain import Nvcc
 from warpjit.errors import ArgumentError, CompileError, WarpjitError
 from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
@@ -149,9 +150,10 @@ def _missing(
     ]
 
 
-def _attempt(kernel: Any, specialization: Specialization, target: Target, waits: Callable[[], None]) -> None:
+def _attempt(kernel: Any, specialization: Specialization, target: Target, waits: Callable[[float], None]) -> None:
+    kernel = kernel.anew()  # a thread of the original may have held this one's lock
     built = kernel.built(specialization, target)
-    waits()
+    waits(Nvcc.of(config.read()).seconds)
     built.executable  # noqa: B018  it is the store that keeps it
     kernel.keep(built, specialization)
 

@@ -18,7 +18,7 @@ import pytest
 from warpjit import forks
 from warpjit.forks import Done, Task
 
-Waits = Callable[[], None]
+Waits = Callable[[float], None]
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_a_copy_that_hangs_is_ended() -> None:
 
 def test_a_copy_that_waits_for_a_process_does_not_hang() -> None:
     def waiting(waits: Waits) -> str:
-        waits()
+        waits(20.0)
         time.sleep(0.8)
         return "done"
 
@@ -195,7 +195,7 @@ import sys, time
 from warpjit import forks
 from warpjit.cuda import processes
 def task(waits):
-    waits()
+    waits(100.0)
     processes.run(["sh", "-c", f"sleep 61 & echo $! >> {sys.argv[1]}; wait"])
 forks.run([forks.Task(task)] * 4, 2, lambda index: None)
 """

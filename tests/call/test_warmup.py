@@ -129,6 +129,28 @@ def test_much_is_warmed_up_in_copies_and_nothing_twice(monkeypatch: pytest.Monke
     filled.warmup(calls, target="sm_90a", jobs=2)
 
 
+@pytest.mark.nvcc
+def test_a_kernel_that_another_thread_is_at_is_warmed_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Kernel, "built", _only_in_copies(os.getpid(), Kernel.built))
+    held, over = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with filled._lock:
+            held.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=holds)
+    thread.start()
+    held.wait(60)
+    try:
+        filled.warmup([{"value": float(value)} for value in range(13, 18)], target="sm_90a", jobs=2)
+    finally:
+        over.set()
+        thread.join()
+    assert len(list(tmp_path.rglob("*/cubin/*/*"))) == 5
+
+
 def _only_in_copies(original: int, built: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*given: Any) -> Any:
         assert os.getpid() != original

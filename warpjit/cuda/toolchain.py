@@ -74,7 +74,7 @@ def compile_cubin(
     Raises `CompileError`: PyCUDA or nvcc is missing, nvcc did not end in time, or it refused the text; then it has one
     finding per message, at the place that `locate` gives for the line of the text.
     """
-    nvcc = _Nvcc.of(config)
+    nvcc = Nvcc.of(config)
     built = _build(text, compile_flags(target, options), nvcc, "cubin")
     if built.binary is not None:
         return Compiled(built.binary, built.said)
@@ -88,13 +88,13 @@ def compile_ptx(
     text: str, target: Target, *, options: Sequence[str] = (), config: Config, locate: Locate | None = None
 ) -> str:
     """The PTX that nvcc makes of `text`. Raises as `compile_cubin` does (ptxas does not run)."""
-    built = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *options), _Nvcc.of(config), "ptx")
+    built = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *options), Nvcc.of(config), "ptx")
     if built.binary is None:
         raise refusal(parse_messages(built.said), built.said, text, locate)
     return built.binary.decode()
 
 
-def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: _Nvcc) -> tuple[CompilerMessage, ...]:
+def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: Nvcc) -> tuple[CompilerMessage, ...]:
     """ptxas's messages with lines of `text`: built again with line marks, since the PTX of a cubin is not kept."""
     marked = tuple(dict.fromkeys((*options, "-lineinfo")))
     ptx = _build(text, (*BASE_FLAGS, "-gencode", target.ptx_gencode, *marked), nvcc, "ptx")
@@ -105,14 +105,14 @@ def _ptxas_messages(text: str, target: Target, options: Sequence[str], nvcc: _Nv
 
 
 @dataclass(frozen=True)
-class _Nvcc:
+class Nvcc:
     """The compiler that is run: its path, and how many seconds it may take."""
 
     path: str
     seconds: float
 
     @classmethod
-    def of(cls, config: Config) -> _Nvcc:
+    def of(cls, config: Config) -> Nvcc:
         """Raises `CompileError`: there is none, or WARPJIT_COMPILE_TIMEOUT is no number of seconds."""
         path, wanted = find_nvcc(config), config.compile_timeout
         try:
@@ -149,7 +149,7 @@ class _Run:
     folder: str | None = None
 
 
-def _build(text: str, flags: Sequence[str], nvcc: _Nvcc, kind: str) -> _Run:
+def _build(text: str, flags: Sequence[str], nvcc: Nvcc, kind: str) -> _Run:
     run = _Run()
     compile_plain = _compile_plain(run, nvcc)
     try:
@@ -170,7 +170,7 @@ def _build(text: str, flags: Sequence[str], nvcc: _Nvcc, kind: str) -> _Run:
     return run
 
 
-def _compile_plain(run: _Run, nvcc: _Nvcc) -> Callable[..., bytes]:
+def _compile_plain(run: _Run, nvcc: Nvcc) -> Callable[..., bytes]:
     """PyCUDA's `compile_plain`, recording in `run` what nvcc says.
 
     PyCUDA shows the compiler's chatter as a warning (an error under `-W error`, and lost to the caller), and loses
@@ -242,7 +242,7 @@ def _stored_root(memo: tuple[str, int, int], store: Store | None) -> str | None:
 
 
 def _asked_root(memo: tuple[str, int, int], store: Store | None, config: Config) -> str:
-    nvcc = _Nvcc.of(config)
+    nvcc = Nvcc.of(config)
     done = nvcc.run([nvcc.path, "--dryrun", "-cubin", "-x", "cu", os.devnull])
     said = (done.stdout + done.stderr).decode(errors="replace")
     root = next((line[len("#$ TOP=") :].strip() for line in said.splitlines() if line.startswith("#$ TOP=")), None)
@@ -275,7 +275,7 @@ def compiler_version(config: Config, identity: str) -> str:
     For people: no key depends on it. nvcc is asked once for each identity in a process. Raises `CompileError`.
     """
     if identity not in _versions:
-        nvcc = _Nvcc.of(config)
+        nvcc = Nvcc.of(config)
         said = nvcc.run([nvcc.path, "--version"]).stdout.decode(errors="replace")
         found = [each.group(1) for each in _VERSION.finditer(said)]
         _versions[identity] = ", ".join(found) or said.strip()[:80]

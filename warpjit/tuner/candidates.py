@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from warpjit import config as configuration
 from warpjit.build import Built, Resources
 from warpjit.cuda.driver import FATAL, OUT_OF_RESOURCES, DriverError
-from warpjit.cuda.toolchain import NoCompilerError
+from warpjit.cuda.toolchain import NoCompilerError, Nvcc
 from warpjit.errors import ArgumentError, CompileError, LaunchError, SimulationError, TargetError, WarpjitError
 from warpjit.forks import Task
 from warpjit.frontend.kinds import ConstantKind, Kind, Specialization, TupleKind
@@ -232,22 +233,23 @@ def _too_much(plan: LaunchPlan, target: Target, limits: Limits) -> str:
     return limits.before(plan.shared_bytes + target.reserved_shared)
 
 
-def _attempt(call: Call, target: Target, limits: Limits, waits: Callable[[], None]) -> dict[str, Any] | None:
+def _attempt(call: Call, target: Target, limits: Limits, waits: Callable[[float], None]) -> dict[str, Any] | None:
     """Trace and compile into the store, in a copy of the process. An entry's JSON, if the candidate falls out by that;
     what is the call's own error is raised."""
     built: Built | None = None
+    kernel = call.candidate.kernel.anew()  # a thread of the original may have held this one's lock
     try:
-        built = call.built(target)
+        built = kernel.built(call.specialization, target)
         reason = _too_much(built.program.plan, target, limits)
         if reason:
             return call.failed(State.PRUNED, reason, built.code).to_json()
-        waits()
+        waits(Nvcc.of(configuration.read()).seconds)
         built.executable  # noqa: B018  it is the store that keeps it
     except (ArgumentError, NoCompilerError):
         raise
     except WarpjitError as error:
         return call.failed(state_of(error), sentence(error), built.code if built else "").to_json()
-    call.candidate.kernel.keep(built, call.specialization)
+    kernel.keep(built, call.specialization)
     return None
 
 
