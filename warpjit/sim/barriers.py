@@ -45,7 +45,7 @@ def initialise(state: State, step: Step, located: Located, result: Array) -> Non
     """New objects begin here: an ordinary write."""
     touch = located.touch
     new = np.broadcast_to(result, located.where.shape)[located.where].astype(np.uint64)
-    check_states(state, step, touch, new)
+    _check_states(state, step, touch, new)
     state.shadow.write(touch, step.site, state.findings)
     state.findings.settle()
     for row, byte in zip(touch.row.tolist(), (touch.address % state.stride).tolist(), strict=True):
@@ -131,23 +131,20 @@ def _barrier_of(step: Step, positions: list[int]) -> int:
     return next(n for n, i in enumerate(positions) if step.bound[i].operand.kind is Kind.BARRIER)
 
 
-def check_states(state: State, step: Step, touch: Touch, states: Array) -> None:
+def _check_states(state: State, step: Step, touch: Touch, states: Array) -> None:
     """A finding where a state is an error. Raises SimulationError."""
-    bad = np.flatnonzero(mbarrier_state.fields(states).failed)
-    state.findings.add(
-        lambda i: f"mbarrier misuse: {touch.name(int(bad[i]))} {mbarrier_state.error_of(int(states[bad[i]]))}",
-        step.loc,
-        touch.row[bad],
-        touch.lane[bad],
-    )
-    state.findings.settle()
+    _refuse(state, step, touch, states, mbarrier_state.fields(states).failed)
 
 
 def check_initialised(state: State, step: Step, touch: Touch) -> None:
     """A finding where an object is waited for that is none. Raises SimulationError."""
     states = stored(state, touch.address)
     held = mbarrier_state.fields(states)
-    bad = np.flatnonzero(held.failed | ~held.initialised)
+    _refuse(state, step, touch, states, held.failed | ~held.initialised)
+
+
+def _refuse(state: State, step: Step, touch: Touch, states: Array, wrong: Array) -> None:
+    bad = np.flatnonzero(wrong)
     state.findings.add(
         lambda i: f"mbarrier misuse: {touch.name(int(bad[i]))} {mbarrier_state.error_of(int(states[bad[i]]))}",
         step.loc,

@@ -37,12 +37,12 @@ def _cta(state: State, turn: Turn) -> Array:
 
 def _axis(state: State, turn: Turn, of: str, axis: int) -> Array:
     """One coordinate of a register with three."""
-    x, y, _ = state.block
+    x, y, _ = state.shape.block
     thread, cta = _thread(state, turn), _cta(state, turn)[:, axis : axis + 1]
-    extent, cluster = state.grid[axis], state.cluster[axis]
+    extent, cluster = state.shape.grid[axis], state.shape.cluster[axis]
     values: dict[str, Callable[[], Any]] = {
         "tid": lambda: (thread % x, thread // x % y, thread // (x * y))[axis],
-        "ntid": lambda: state.block[axis],
+        "ntid": lambda: state.shape.block[axis],
         "ctaid": lambda: cta,
         "nctaid": lambda: extent,
         "cluster_ctaid": lambda: cta % cluster,
@@ -55,7 +55,8 @@ def _axis(state: State, turn: Turn, of: str, axis: int) -> Array:
 
 def _rank_in_cluster(state: State, turn: Turn) -> Array:
     x, y, z = (_axis(state, turn, "cluster_ctaid", axis) for axis in range(3))
-    return np.asarray(x + state.cluster[0] * (y + state.cluster[1] * z))
+    width, height, _ = state.shape.cluster
+    return np.asarray(x + width * (y + height * z))
 
 
 _WHOLE: dict[str, Callable[[State, Turn], Any]] = {
@@ -66,7 +67,7 @@ _WHOLE: dict[str, Callable[[State, Turn], Any]] = {
     "activemask": lambda state, turn: (turn.mask << np.arange(LANES)).sum(axis=1, keepdims=True),
     "nwarpid": lambda state, turn: state.census.warps,
     "cluster_ctarank": _rank_in_cluster,
-    "cluster_nctarank": lambda state, turn: int(np.prod(state.cluster)),
+    "cluster_nctarank": lambda state, turn: int(np.prod(state.shape.cluster)),
     "lanemask_eq": lambda state, turn: 1 << np.arange(LANES),
     "lanemask_lt": lambda state, turn: (1 << np.arange(LANES)) - 1,
     "lanemask_le": lambda state, turn: (2 << np.arange(LANES)) - 1,
@@ -160,7 +161,7 @@ def _report_outsiders(state: State, step: Step, turn: Turn, outside: Array) -> N
 def _report_missing(state: State, step: Step, turn: Turn, missing: Array, bad: Array) -> None:
     first = int(bad[0])
     row = int(turn.rows[first])
-    threads = int(np.prod(state.block))
+    threads = state.shape.threads
     lanes = missing[first]
     born = np.arange(LANES) + state.census.warp(row) * LANES < threads
     if (lanes & ~born).any():

@@ -20,14 +20,6 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Thread:
-    """One thread of the machine: a row (a warp of one of the CTAs that run together) and a lane."""
-
-    row: int
-    lane: int
-
-
-@dataclass(frozen=True)
 class Census:
     """Which warp of which CTA each row of the machine is."""
 

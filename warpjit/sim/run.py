@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Protocol
 
-import numpy as np
-
 from warpjit.errors import NOWHERE, ArgumentError, Loc
 from warpjit.ir.nodes import GlobalBuffer, Kernel, Registers, Slot
 from warpjit.ir.walk import constants
@@ -24,7 +22,7 @@ from warpjit.sim.linear import Execute, Program, linearise
 from warpjit.sim.machine import Machine
 from warpjit.sim.memory import GlobalMemory, View, table_of, views_of
 from warpjit.sim.printing import flush
-from warpjit.sim.state import Region, State
+from warpjit.sim.state import Region, Shape, State
 from warpjit.sim.step import Step, prepare
 
 BUDGET = 192 << 20
@@ -152,5 +150,5 @@ def _batch_size(kernel: Kernel, plan: Plan, steps: Mapping[int, Step], warps: in
 
 def _state(kernel: Kernel, plan: Plan, census: Census, views: dict[str, View], locs: list[Loc]) -> State:
     regions = [Region(each.name, plan.shared_offset(each.name), each.bytes) for each in kernel.shared]
-    launch = (kernel.launch.block, kernel.launch.cluster, tuple(int(n) for n in np.asarray(plan.grid)))
-    return State(census, views, regions, plan.shared_bytes, locs, launch)  # type: ignore[arg-type]
+    shape = Shape(kernel.launch.block, kernel.launch.cluster, plan.grid)
+    return State(census, views, regions, plan.shared_bytes, locs, shape)

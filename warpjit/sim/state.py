@@ -31,6 +31,20 @@ class Region:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The extents of a launch: threads of a CTA, CTAs of a cluster, CTAs of the grid."""
+
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    grid: tuple[int, int, int]
+
+    @property
+    def threads(self) -> int:
+        """Of a CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
 @dataclass(frozen=True, eq=False)
 class Turn:
     """One operation of one group: its warps, and the lanes for which it happens. `full`: for every lane."""
@@ -64,12 +78,12 @@ class State:
         regions: Sequence[Region],
         shared_bytes: int,
         locs: Sequence[Loc],
-        launch: tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]],
+        shape: Shape,
     ):
         self.census = census
         self.views = views
         self.regions = {region.name: region for region in regions}
-        self.block, self.cluster, self.grid = launch
+        self.shape = shape
         self.locs = locs
         self.marks = MarkTable()
         self.findings = Findings(census)
@@ -80,8 +94,7 @@ class State:
         self.shadow = SharedShadow(census, self.stride, self.marks, self.clocks, locs)
         self.copies = Copies(census.rows)
         self.printed: dict[int, list[str]] = {}  # by warp: what it wrote, see `printing`
-        threads = self.block[0] * self.block[1] * self.block[2]
-        exists = np.arange(census.warps * LANES).reshape(census.warps, LANES) < threads
+        exists = np.arange(census.warps * LANES).reshape(census.warps, LANES) < shape.threads
         self.present = np.tile(exists, (len(census.ctas), 1))
         self.objects: Array | None = None  # bytes of shared memory that are part of an mbarrier
         self.transitions: dict[Any, Any] = {}  # of mbarriers, see `barriers`
