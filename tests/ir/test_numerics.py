@@ -112,11 +112,6 @@ def test_shifts_by_any_count(name: str, count_type: str) -> None:
         assert lower == value >> reach
 
 
-def test_zero_divisors_are_marked() -> None:
-    assert numerics.zero_divisors(np.array([0, 1, -1, 0])).tolist() == [True, False, False, True]
-    assert numerics.zero_divisors(np.array([0.0, 1.0])).tolist() == [False, False]
-
-
 # Floats -------------------------------------------------------------------------------------------------------------
 
 

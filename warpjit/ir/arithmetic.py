@@ -84,14 +84,8 @@ def maximum_nan(x: Array, y: Array) -> Array:
     return _with_nan(maximum(x, y), x, y)
 
 
-def zero_divisors(y: Array) -> Array:
-    """A bool array: where dividing integers by `y` means nothing. All False for floats, whose result IEEE 754 says."""
-    y = np.asarray(y)
-    return np.asarray(y == 0) if dtype_of(y).is_int else np.zeros(y.shape, np.bool_)
-
-
 def truncated_quotient(x: Array, y: Array) -> Array:
-    """Integer x / y toward zero, as C and PTX `div`; all ones where y is zero, as on an H200 (see `zero_divisors`)."""
+    """Integer x / y toward zero, as C and PTX `div`; all ones where y is zero, as on an H200."""
     integer_type("truncated_quotient", x, y)
     return _by_zero_ones(_truncated_quotient(x, _nonzero(y)), y)
 

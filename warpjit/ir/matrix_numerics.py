@@ -27,7 +27,7 @@ import numpy as np
 from warpjit.errors import TraceError
 from warpjit.ir.dtypes import DType, bfloat16, float16, float32
 from warpjit.ir.nans import FORMATS, FloatFormat, canonical_nan
-from warpjit.ir.rounding import round_float
+from warpjit.ir.rounding import float64_to_float32_toward_zero, round_float
 
 Array = np.ndarray[Any, Any]
 
@@ -227,18 +227,11 @@ def _one_sum(a: _Terms, b: _Terms, c: _Terms, result_type: DType) -> Array:
         np.add(total, term, out=total)
     with np.errstate(all="ignore"):
         exact = total / scale
-        result = exact.astype(np.float16) if result_type == float16 else _toward_zero(exact)
+        result = exact.astype(np.float16) if result_type == float16 else float64_to_float32_toward_zero(exact)
         result += 0  # -0 becomes +0
         if a.everything is None and b.everything is None and c.everything is None:
             return result
         return _with_specials(result, a, b, c)
-
-
-def _toward_zero(exact: Array) -> Array:
-    """float64 to float32 cut toward zero, but infinity from 2**128 on."""
-    near = exact.astype(np.float32)
-    too_far = (np.abs(near.astype(np.float64)) > np.abs(exact)) & (np.abs(exact) < 2.0**128)
-    return (near.view(np.uint32) - too_far).view(np.float32)
 
 
 def _with_specials(result: Array, a: _Terms, b: _Terms, c: _Terms) -> Array:

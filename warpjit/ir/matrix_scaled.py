@@ -18,6 +18,7 @@ import numpy as np
 from warpjit.ir.dtypes import DType, float8_e4m3fn, float8_e5m2, float16
 from warpjit.ir.matrix_numerics import KEPT_FRACTION_BITS, LOWEST_SUM_EXPONENT, mma_fast, mma_sum
 from warpjit.ir.nans import canonical_nan
+from warpjit.ir.rounding import float64_to_float32_toward_zero
 
 Array = np.ndarray[Any, Any]
 
@@ -82,13 +83,6 @@ def scaled_sum(a: Array, b: Array, c: Array, fast: bool = False) -> Array:
         exponents = np.where(finite != 0, np.frexp(finite)[1] - 1, LOWEST_SUM_EXPONENT)
         places = KEPT_FRACTION_BITS - np.maximum(exponents.max(axis=-1), LOWEST_SUM_EXPONENT)
         exact = np.ldexp(np.trunc(np.ldexp(finite, places[..., None])).sum(axis=-1), -places)
-        total = _toward_zero(exact) + np.float32(0)  # -0 becomes +0
+        total = float64_to_float32_toward_zero(exact) + np.float32(0)  # -0 becomes +0
         special = terms.sum(axis=-1)
         return np.where(np.isfinite(terms).all(axis=-1), total, canonical_nan(special.astype(np.float32)))
-
-
-def _toward_zero(exact: Array) -> Array:
-    """float64 to float32 cut toward zero, but infinity from 2**128 on."""
-    near = exact.astype(np.float32)
-    beyond = (np.abs(near.astype(np.float64)) > np.abs(exact)) & (np.abs(exact) < 2.0**128)
-    return (near.view(np.uint32) - beyond).view(np.float32)

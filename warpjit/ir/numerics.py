@@ -2,7 +2,7 @@
 
     convert                                     conversion between data types
     bitcast, pack, unpack                       the same bits under another type
-    add ... shift_right, zero_divisors          arithmetic
+    add ... shift_right                         arithmetic
     fma                                         fused multiply-add
     canonical_nan                               the NaN that operations return
 
@@ -30,7 +30,6 @@ from warpjit.ir.arithmetic import (
     subtract,
     truncated_quotient,
     truncated_remainder,
-    zero_divisors,
 )
 from warpjit.ir.conversion import convert
 from warpjit.ir.fma import fma
@@ -61,5 +60,4 @@ __all__ = [
     "truncated_quotient",
     "truncated_remainder",
     "unpack",
-    "zero_divisors",
 ]

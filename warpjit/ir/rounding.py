@@ -1,4 +1,4 @@
-"""Rounding of floats to narrower floats, once and to nearest even.
+"""Rounding of floats to narrower floats, once: to nearest even, to odd, or toward zero.
 
 The way to round twice without harm is rounding to odd: an inexact intermediate takes the neighbour whose last bit
 is 1, which keeps "not exactly here" visible to the final rounding as long as the intermediate has two bits more
@@ -48,6 +48,13 @@ def float64_to_float32_odd(values: Array) -> Array:
     """float64 to float32, rounded to odd; finite values beyond float32's give its largest, whose last bit is 1."""
     near = values.astype(np.float32)
     return toward_odd(near, values - near.astype(np.float64))
+
+
+def float64_to_float32_toward_zero(values: Array) -> Array:
+    """float64 to float32, cut toward zero, but infinity from 2**128 on."""
+    near = values.astype(np.float32)
+    overshot = (np.abs(near.astype(np.float64)) > np.abs(values)) & (np.abs(values) < 2.0**128)
+    return (near.view(np.uint32) - overshot).view(np.float32)
 
 
 def round_float(values: Array, target: DType) -> Array:
