@@ -112,7 +112,7 @@ def test_what_is_refused() -> None:
     assert refusal(sparse.pack, ones, dense_text) == f"instruction: expected a sparse one, mma.sp, but got {dense_text}"
     packed = sparse.pack(torch.zeros_like(ones), F16)
     assert refusal(sparse.unpack, sparse.Packed(packed.values, packed.metadata[:, :0]), F16) == (
-        "metadata: expected uint32 of shape (1, 1, 32) but got torch.uint32 of (1, 0, 32)"
+        "metadata: expected uint32 of shape (1, 1, 32) but got torch.uint32 of shape (1, 0, 32)"
     )
     floats = sparse.Packed(packed.values, packed.metadata.view(torch.float32))
     assert "expected uint32 of shape (1, 1, 32) but got torch.float32" in refusal(sparse.unpack, floats, F16)

@@ -10,8 +10,9 @@ How the bits lie in a word is in `sparse_metadata`. torch is imported where it i
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -94,14 +95,16 @@ def unpack(packed: Packed, instruction: Row | str) -> torch.Tensor:
 
     Raises ArgumentError: types or sizes that do not fit, or metadata whose effect is undefined.
     """
+    if not isinstance(packed, Packed):
+        raise ArgumentError(f"packed: expected what pack(dense, instruction) gives but got {_said(packed)}")
     form = _form(instruction)
     rows, stored = _checked("values", packed.values, form, whole=2)
     tiles = (rows // STORED_ROWS, 2 * stored // form.depth)
     words = packed.metadata
-    if tuple(words.shape) != (*tiles, LANES) or str(words.dtype) not in ("torch.uint32", "torch.int32"):
-        raise ArgumentError(
-            f"metadata: expected uint32 of shape {(*tiles, LANES)} but got {words.dtype} of {tuple(words.shape)}"
-        )
+    shape = (*tiles, LANES)
+    if not _is_tensor(words) or tuple(words.shape) != shape or str(words.dtype) not in ("torch.uint32", "torch.int32"):
+        raise ArgumentError(f"metadata: expected uint32 of shape {shape} but got {_said(words)}")
+    _check_dense("metadata", words)
     codes = form.metadata.codes(_words_of(words).reshape(*tiles, 8, 4), 0)
     try:
         form.metadata.check(codes)
@@ -153,12 +156,10 @@ def _torch_type(element: DType) -> torch.dtype:
 def _checked(name: str, matrix: torch.Tensor, form: _Form, whole: int = 1) -> tuple[int, int]:
     """Rows and items of a row; `whole`: how many items of the dense matrix each stands for."""
     expected = _torch_type(form.element)
-    import torch  # noqa: PLC0415  heavy
-
-    if not isinstance(matrix, torch.Tensor) or matrix.dtype != expected or matrix.ndim != 2:
-        got = f"{matrix.dtype} of shape {tuple(matrix.shape)}" if isinstance(matrix, torch.Tensor) else repr(matrix)
+    if not _is_tensor(matrix) or matrix.dtype != expected or matrix.ndim != 2:
         shown = f"{form.element} packed as bytes" if form.element.bits < 8 else str(form.element)
-        raise ArgumentError(f"{name}: expected a matrix of {expected} ({shown}) but got {got}")
+        raise ArgumentError(f"{name}: expected a matrix of {expected} ({shown}) but got {_said(matrix)}")
+    _check_dense(name, matrix)
     rows, columns = matrix.shape
     depth = form.depth // whole
     if rows % STORED_ROWS or columns % depth or not rows * columns:
@@ -166,6 +167,21 @@ def _checked(name: str, matrix: torch.Tensor, form: _Form, whole: int = 1) -> tu
             f"{name}: expected a multiple of {STORED_ROWS} rows and of {depth} columns but got shape {(rows, columns)}"
         )
     return rows, columns
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch  # noqa: PLC0415  heavy
+
+    return isinstance(value, torch.Tensor)
+
+
+def _said(value: Any) -> str:
+    return f"{value.dtype} of shape {tuple(value.shape)}" if _is_tensor(value) else reprlib.repr(value)
+
+
+def _check_dense(name: str, tensor: torch.Tensor) -> None:
+    if tensor.is_meta or str(tensor.layout) != "torch.strided":
+        raise ArgumentError(f"{name}: expected a dense tensor in memory but got {tensor.layout} on {tensor.device}")
 
 
 def _check_groups(groups: torch.Tensor, form: _Form) -> None:

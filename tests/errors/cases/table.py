@@ -53,7 +53,19 @@ TOPIC = Topic(
              "ldmatrix.sync.aligned.m8n8.x4.shared.b16: operand d of shape (4, 8, 8) is no matrix of atoms",
              error=LayoutError),
         Case("sparse.unpack(sparse.Packed(torch.zeros(16, 16).half(), torch.zeros(1, 1, 32)), SPARSE)",
-             "metadata: expected uint32 of shape (1, 1, 32) but got torch.float32 of (1, 1, 32)", error=ArgumentError),
+             "metadata: expected uint32 of shape (1, 1, 32) but got torch.float32 of shape (1, 1, 32)",
+             error=ArgumentError),
+        Case("sparse.unpack(sparse.Packed(torch.zeros(16, 16).half(), None), SPARSE)",
+             "metadata: expected uint32 of shape (1, 1, 32) but got None", error=ArgumentError),
+        Case("sparse.unpack(torch.zeros(16, 16).half(), SPARSE)",
+             "packed: expected what pack(dense, instruction) gives but got torch.float16 of shape (16, 16)",
+             error=ArgumentError),
+        Case('sparse.prune(torch.zeros(16, 32, device="meta").half(), SPARSE)',
+             "dense: expected a dense tensor in memory but got torch.strided on meta", error=ArgumentError),
+        Case("sparse.pack(torch.zeros(16, 32).half().to_sparse(), SPARSE)",
+             "dense: expected a dense tensor in memory but got torch.sparse_coo on cpu", error=ArgumentError),
+        Case('sparse.unpack(sparse.Packed(torch.zeros(16, 16, device="meta").half(), None), SPARSE)',
+             "values: expected a dense tensor in memory but got torch.strided on meta", error=ArgumentError),
         Case("""
             words = torch.zeros(1, 1, 32, dtype=torch.uint32)
             sparse.unpack(sparse.Packed(torch.zeros(16, 16).half(), words), SPARSE)
