@@ -162,7 +162,7 @@ def test_the_list_names_every_instruction_unfolded(ask):
     lines = [line.split() for line in ask("isa", "list").splitlines()]
     shown = {line[0] for line in lines if line}
     assert {row.text for row in isa.listed()} <= shown
-    assert lines[-1] == [str(len(isa.listed())), "instructions"]
+    assert lines[-1] == [f"{len(isa.listed()):,}", "instructions"]
 
 
 def test_the_list_as_json_is_filtered(ask):

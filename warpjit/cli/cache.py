@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from warpjit.cli.command import Command, Group
-from warpjit.cli.directory import SHORT, add_directory, add_json, entries, root_of
-from warpjit.cli.printing import ago_text, counted, print_facts, print_json, print_table, size_text
+from warpjit.cli.directory import SHORT, add_directory, entries, root_of
+from warpjit.cli.printing import add_json, ago_text, counted, print_facts, print_json, print_table, size_text
 from warpjit.errors import CacheError
 from warpjit.store import Store, contents, eviction, export_bundle, import_bundle
 from warpjit.store.compare import flat

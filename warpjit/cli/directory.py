@@ -17,10 +17,6 @@ def add_directory(parser: ArgumentParser) -> None:
     parser.add_argument("--dir", help="the cache's directory (default: the one that kernels use)")
 
 
-def add_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
 def root_of(chosen: Namespace) -> Path:
     """The directory that a command is about. CacheError: there is none, or it cannot be trusted."""
     named = Path(chosen.dir).expanduser().absolute() if chosen.dir else default_root(config.read())

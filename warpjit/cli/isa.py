@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from warpjit.cli.command import Command, Group
-from warpjit.cli.printing import print_json
+from warpjit.cli.printing import add_json, counted, print_json
 from warpjit.errors import InstructionError
 from warpjit.isa.calculator import Place, RowAddress, given, giver, has_rows, holds, listed, where
 from warpjit.isa.operands import fragment_operand
@@ -39,11 +39,7 @@ def _list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", default="", help="only instructions whose text contains this: mma.sync")
     parser.add_argument("--target", help="only what this target has: sm_90a")
     parser.add_argument("--dtype", help="only those with an operand of this type: bf16, bfloat16")
-    _json_argument(parser)
-
-
-def _json_argument(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
 
 
 def _list(chosen: Namespace) -> None:
@@ -55,7 +51,7 @@ def _list(chosen: Namespace) -> None:
     for row in rows:
         sections.setdefault(row.section, []).append(row)
     _print_tables(sections)
-    print(f"{len(rows)} instruction{'' if len(rows) == 1 else 's'}")
+    print(counted(len(rows), "instruction"))
 
 
 def _print_tables(sections: Mapping[str, Sequence[Row]]) -> None:
@@ -84,7 +80,7 @@ def _show_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colours (default: on a terminal)"
     )
-    _json_argument(parser)
+    add_json(parser)
 
 
 def _text_argument(parser: ArgumentParser) -> None:
@@ -116,7 +112,7 @@ def _where_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("coordinates", nargs="*", default=[], help="of the element: 5 9, or m=5 k=9")
     parser.add_argument("--lane", type=int, help="ask what this lane holds")
     parser.add_argument("--register", type=int, help="in this register (default: in all of them)")
-    _json_argument(parser)
+    add_json(parser)
 
 
 def _where(chosen: Namespace) -> None:
@@ -133,8 +129,7 @@ def _where(chosen: Namespace) -> None:
     elif chosen.lane is None:
         positions, named = _coordinates(chosen.coordinates)
         found = where(row, operand.name, *positions, **named)
-        places = [found, *found.others]
-        _answer(chosen.json, [_place_record(operand, place) for place in places], map(_said(operand), places), one=True)
+        _say_places(chosen, operand, [found, *found.others], one=True)
     else:
         _where_lane(chosen, row, operand)
 
@@ -142,7 +137,12 @@ def _where(chosen: Namespace) -> None:
 def _where_lane(chosen: Namespace, row: Row, operand: Operand) -> None:
     registers = range(fragment_operand(row, operand.name).registers) if chosen.register is None else [chosen.register]
     places = [place for register in registers for place in holds(row, operand.name, chosen.lane, register)]
-    _answer(chosen.json, [_place_record(operand, place) for place in places], map(_said(operand), places))
+    _say_places(chosen, operand, places)
+
+
+def _say_places(chosen: Namespace, operand: Operand, places: Sequence[Place], one: bool = False) -> None:
+    records = [_place_record(operand, place) for place in places]
+    _answer(chosen.json, records, (_said(operand, place) for place in places), one)
 
 
 def _where_rows(chosen: Namespace, row: Row, operand: Operand) -> None:
@@ -198,15 +198,12 @@ def _element(operand: Operand, names: Sequence[str], coordinates: Sequence[int])
     return f"{operand.name}[{', '.join(named)}]"
 
 
-def _said(operand: Operand) -> Any:
-    def sentence(place: Place) -> str:
-        low, high = place.bits
-        bits = f"bit {low}" if low == high else f"bits {low} to {high}"
-        selector = "" if place.selector is None else f", with selector {place.selector}"
-        where = f"lane {place.lane}, register {place.register}, {bits}{selector}"
-        return f"{_element(operand, operand.held.names, place.element)}: {where}"
-
-    return sentence
+def _said(operand: Operand, place: Place) -> str:
+    low, high = place.bits
+    bits = f"bit {low}" if low == high else f"bits {low} to {high}"
+    selector = "" if place.selector is None else f", with selector {place.selector}"
+    where = f"lane {place.lane}, register {place.register}, {bits}{selector}"
+    return f"{_element(operand, operand.held.names, place.element)}: {where}"
 
 
 def _place_record(operand: Operand, place: Place) -> dict[str, Any]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def print_json(content: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

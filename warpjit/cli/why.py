@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import importlib.util
 import sys
 import time
 from argparse import Namespace
@@ -110,8 +111,6 @@ def _imported(text: str) -> Any:
 
 def _script(path: Path) -> Any:
     """A script as a module under its own name, not as `__main__`: what that guards does not run."""
-    import importlib.util  # noqa: PLC0415  rarely needed
-
     sys.path.insert(0, str(path.resolve().parent))
     path.stat()  # a file that is missing is named as it was given
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -123,8 +122,6 @@ def _script(path: Path) -> Any:
 
 
 def _module(name: str) -> Any:
-    import importlib  # noqa: PLC0415
-
     sys.path.insert(0, str(Path.cwd()))
     return importlib.import_module(name)
 
