@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 OPERATIONS = ("open", "read", "write", "fsync", "fstat", "replace", "mkdir", "stat", "scandir", "utime", "unlink")
 """Functions of `os` by which the store reaches the disk."""
 
@@ -50,10 +48,14 @@ class Faults:
 @contextmanager
 def faults(root: Path, at: int | None = None, act: Callable[[], Any] | None = None) -> Iterator[Faults]:
     watched = Faults(root, at, act)
-    with pytest.MonkeyPatch.context() as patch:
+    real = {name: getattr(os, name) for name in OPERATIONS}
+    try:
         for name in OPERATIONS:
-            patch.setattr(os, name, watched.wrap(name))
+            setattr(os, name, watched.wrap(name))
         yield watched
+    finally:
+        for name, operation in real.items():
+            setattr(os, name, operation)
 
 
 def failing(number: int) -> Callable[[], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import multiprocessing
 import os
 import signal
 import time
@@ -15,30 +14,12 @@ from typing import Any
 import filelock
 import pytest
 from store.faulty import failing, faults
+from store.racing import CUBIN, KEY, OTHER, forks_of_a_small_process, session
 
 from warpjit.store import Store, eviction, key_of
 from warpjit.store.locks import STRIPES, Locks
 
-KEY, OTHER = key_of({"kernel": 1}), key_of({"kernel": 2})
-CUBIN = b"\x7fELF cubin" * 1000
 ERRNOS = ("ENOSPC", "EDQUOT", "EROFS", "EIO", "ESTALE", "EACCES", "ENOLCK", "ENOSYS")
-fork = multiprocessing.get_context("fork")
-
-
-def session(root: Path) -> list[bytes]:
-    """What a process does: a miss that it makes, an index, a record of tuning, another process' hit, eviction."""
-    store = Store(root, limit=100, patience=1.0)
-    got = [store.obtain(KEY, lambda: ({"kernel": "k"}, CUBIN))]
-    store.put_index(OTHER, {"cubin": KEY})
-    store.change_index(KEY, lambda old: {**old, "a": 1})
-    store.change_tuning(OTHER, lambda old: {**old, "a": 1})
-    later = Store(root, patience=1.0)
-    got.append(later.obtain(KEY, lambda: ({"kernel": "k"}, CUBIN)))
-    assert store.get_index(KEY) in ({"a": 1}, None)
-    assert store.get_index(OTHER) in ({"cubin": KEY}, None)
-    assert store.get_tuning(OTHER) in ({"a": 1}, None)
-    store.evict()
-    return got
 
 
 def operations(root: Path) -> list[str]:
@@ -75,25 +56,11 @@ def leftovers(root: Path) -> list[Path]:
     return [each.path for each in eviction.files_under(root) if each.temporary]
 
 
-def killed(root: Path, at: int) -> int:
-    """Run a session in a process that is killed in the place of an operation; its exit status."""
-
-    def run() -> None:
-        with faults(root, at, lambda: os.kill(os.getpid(), signal.SIGKILL)):
-            session(root)
-
-    process = fork.Process(target=run)
-    process.start()
-    process.join()
-    assert process.exitcode is not None
-    return process.exitcode
-
-
 def test_a_process_killed_at_any_operation_leaves_a_store_that_works(tmp_path: Path) -> None:
     log = operations(tmp_path / "whole")
+    assert forks_of_a_small_process("kill", tmp_path, len(log)) == [-signal.SIGKILL] * len(log)
     for at in range(len(log)):
         root = tmp_path / str(at)
-        assert killed(root, at) == -signal.SIGKILL, (at, log[at])
         began = time.monotonic()
         assert session(root) == [CUBIN, CUBIN], (at, log[at])
         assert time.monotonic() - began < 1.0, "the dead process' lock is free"
@@ -106,77 +73,24 @@ def test_a_process_killed_at_any_operation_leaves_a_store_that_works(tmp_path: P
 # ---- many processes ---------------------------------------------------------------------------------------------
 
 
-def compile_slowly(log: Path, name: str, kill: bool) -> tuple[dict[str, Any], bytes]:
-    """A compiler that notes each run in a file, and may be killed in the middle."""
-    with open(log, "ab", buffering=0) as file:
-        file.write(f"{name}\n".encode())
-    time.sleep(0.002)
-    if kill:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return {"kernel": name}, name.encode() * 100
-
-
-def rank(root: Path, log: Path, number: int, kernels: int, kill: int | None, start: Any) -> None:
-    start.wait()
-    store = Store(root, patience=20.0)
-    for index in range(kernels):
-        name = f"kernel{(index + number) % kernels}"
-        got = store.obtain(key_of({"name": name}), lambda name=name: compile_slowly(log, name, kill == number))
-        assert got == name.encode() * 100
-
-
-def race(root: Path, log: Path, ranks: int, kernels: int, kill: int | None = None) -> dict[str, int]:
-    """How often each kernel was compiled by processes that start together."""
-    start = fork.Barrier(ranks)
-    processes = [fork.Process(target=rank, args=(root, log, number, kernels, kill, start)) for number in range(ranks)]
-    for process in processes:
-        process.start()
-    for number, process in enumerate(processes):
-        process.join(60)
-        assert process.exitcode == 0 or number == kill, (number, process.exitcode)
-    lines = log.read_text().split()
-    return {name: lines.count(name) for name in lines}
-
-
 def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) -> None:
+    assert forks_of_a_small_process("race", tmp_path, 8, 4, -1, -1) == [{f"kernel{n}": 1 for n in range(4)}] * 2
     for turn in range(2):
-        made = race(tmp_path / str(turn), tmp_path / f"log{turn}", 8, 4)
-        assert made == {f"kernel{index}": 1 for index in range(4)}
         assert len(list((tmp_path / str(turn)).rglob("*.lock"))) <= STRIPES
 
 
 def test_a_killed_compiler_costs_one_more_compilation(tmp_path: Path) -> None:
-    made = race(tmp_path / "store", tmp_path / "log", 6, 3, kill=2)
+    (made,) = forks_of_a_small_process("race", tmp_path, 6, 3, 2)
     assert all(1 <= times <= 2 for times in made.values())
     assert sum(made.values()) <= 3 + 1
 
 
 @pytest.mark.slow
 def test_sixteen_processes_race_over_eight_kernels(tmp_path: Path) -> None:
-    for turn in range(50):
-        kill = turn % 16 if turn % 2 else None
-        made = race(tmp_path / str(turn), tmp_path / f"log{turn}", 16, 8, kill)
-        assert set(made) == {f"kernel{index}" for index in range(8)}
-        assert sum(made.values()) <= 8 + (kill is not None)
-
-
-def add_to_index(root: Path, number: int, start: Any) -> None:
-    start.wait()
-    store = Store(root)
-    for turn in range(5):
-        assert store.change_index(KEY, lambda old, turn=turn: {**old, f"{number}.{turn}": 1})  # type: ignore[misc]
-
-
-def test_processes_that_add_to_one_entry_of_the_index_lose_nothing(tmp_path: Path) -> None:
-    start = fork.Barrier(4)
-    processes = [fork.Process(target=add_to_index, args=(tmp_path, number, start)) for number in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0] * 4
-    assert len(Store(tmp_path).get_index(KEY) or {}) == 20
-    assert not Store(tmp_path).change_index(KEY, dict)
+    kills = [turn % 16 if turn % 2 else -1 for turn in range(50)]
+    for turn, made in enumerate(forks_of_a_small_process("race", tmp_path, 16, 8, *kills)):
+        assert set(made) == {f"kernel{index}" for index in range(8)}, turn
+        assert sum(made.values()) <= 8 + (kills[turn] >= 0), turn
 
 
 def test_a_holder_that_hangs_costs_one_bounded_wait(tmp_path: Path) -> None:
