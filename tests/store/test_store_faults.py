@@ -202,11 +202,10 @@ def test_the_least_recently_used_go_first_and_nothing_young(tmp_path: Path) -> N
         os.utime(path, (now, now - age * 2 * eviction.YOUNG))
     size = path.stat().st_size
     assert store.get(keys[5]) is not None, "a hit is a use"
-    assert store.folder is not None
-    removed = eviction.evict(store.folder, 3 * size)
+    removed = eviction.evict(tmp_path, 3 * size)
     assert [path.stem for path in removed] == [keys[4], keys[3], keys[2]]
-    assert eviction.evict(store.folder, 0) == [store.path("cubin", keys[1])]
-    assert eviction.evict(store.folder, 0) == [], "what is young stays"
+    assert eviction.evict(tmp_path, 0) == [store.path("cubin", keys[1])]
+    assert eviction.evict(tmp_path, 0) == [], "what is young stays"
     assert {entry.key for entry in store.cubins()} == {keys[0], keys[5]}
 
 

@@ -195,7 +195,7 @@ def _prune(chosen: Namespace) -> None:
     if chosen.older is not None:
         contents.remove(contents.older(before, chosen.older))
     if chosen.older is None or chosen.limit is not None:
-        eviction.evict(root / f"v{SCHEMA}", LIMIT if chosen.limit is None else chosen.limit)
+        eviction.evict(root, LIMIT if chosen.limit is None else chosen.limit)
     left = {each.path for each in contents.items(root)}
     _say_removed([each for each in before if each.path not in left])
 

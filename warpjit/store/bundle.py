@@ -345,7 +345,10 @@ def _entry(member: Member, data: bytes) -> Entry:
 
 
 def _take(store: Store, member: Member, data: bytes) -> bool:
-    """Keep an entry; whether it is new. What is there stays, and variants of an index are added to those there."""
+    """Keep an entry; whether it is new. What is there stays, and variants of an index are added to those there.
+
+    What is new need not outlast a crash of the machine: it would be a miss, and the bundle is still there.
+    """
     path = store.path(member.kind, member.key)
     assert path is not None, "the root was checked"
     if member.kind == INDEX:
@@ -353,7 +356,7 @@ def _take(store: Store, member: Member, data: bytes) -> bool:
             return _take_index(store, path, _entry(member, data), data)
     if (store.get(member.key) if member.kind == CUBIN else store.get_tuning(member.key)) is not None:
         return False
-    files.publish(path, data)
+    files.publish(path, data, lasting=False)
     return True
 
 

@@ -6,7 +6,7 @@ compared with what a new one would have, and the nearest of all entries is found
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ DECIDING = ("text", "flags", "target", "compiler", "schema")
 """The fields that a cubin's key is made of. The others say where a difference of the text comes from."""
 RESULTS = "resources"
 """The field that says what came out."""
+RECENT = 500
+"""Entries, those used last, among which the log looks for the nearest: a call waits for it."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,19 @@ def nearest(items: Iterable[Item], wanted: Mapping[str, Any], besides: str = "")
     return best
 
 
-def made_like(root: Path, facts: Mapping[str, Any]) -> Iterator[Item]:
-    """The cubins of this schema of whose headers all of `facts` are true, the last used first."""
-    for item in sorted(contents.items(root), key=lambda each: -each.used):
-        if item.current and item.kind == CUBIN and facts.items() <= header_of(item).items():
-            yield item
+@dataclass(frozen=True)
+class Head:
+    """Of a cubin what decides about it: its key, and the fields that it is made of."""
+
+    key: str
+    facts: Mapping[str, Any]
+
+
+def heads(root: Path) -> tuple[Head, ...]:
+    """Those of all cubins of this schema, the last used first."""
+    items = sorted((each for each in contents.items(root) if each.current), key=lambda each: -each.used)
+    headers = ((each.key, header_of(each)) for each in items if each.kind == CUBIN)
+    return tuple(Head(key, {name: header.get(name) for name in DECIDING}) for key, header in headers)
 
 
 def header_of(item: Item) -> Mapping[str, Any]:
@@ -99,7 +109,9 @@ def header_of(item: Item) -> Mapping[str, Any]:
 
 def why_missing(root: Path, key: str, wanted: Mapping[str, Any]) -> str:
     """Why there is no entry under a key, in a few words."""
-    found = nearest(contents.items(root), wanted, besides=key)
+    cubins = [each for each in contents.items(root) if each.kind == CUBIN]
+    recent = sorted(cubins, key=lambda each: -each.used)[:RECENT]
+    found = nearest(recent, wanted, besides=key)
     if found is None:
         return f"no entry of {wanted.get('kernel')}"
     fields = ", ".join(each.field for each in found.differences) or "nothing that is recorded"

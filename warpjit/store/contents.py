@@ -25,12 +25,6 @@ HEAD = 1 << 14
 """Bytes that are read of an entry to show it: most headers are shorter."""
 SHORTEST = 4
 """Digits that a shortened key has at least."""
-_KEY = re.compile(r"[0-9a-f]{64}")
-_FOLDER = re.compile(r"v[0-9]{1,9}")
-_OWN = re.compile(
-    r"(cubin|index|tuning)/[0-9a-f]{2}/(\.?[0-9a-f]{64}\.(wjk|json)(\.[0-9]+\.[0-9a-f]+)?)|locks/[a-z-]*[0-9a-f]{2}\.lock"
-)
-"""The names, below a schema's folder, that a store gives to files: entries, unpublished entries, locks."""
 
 
 @dataclass(frozen=True)
@@ -73,29 +67,17 @@ def checked_root(root: Path | None) -> Path:
 
 def items(root: Path) -> list[Item]:
     """Every file of the store in `root`, of all schemas, in the order of their paths. None where there is nothing."""
-    found = (_item(root, folder, each) for folder in _folders(root) for each in eviction.files_under(folder))
-    return sorted((each for each in found if each is not None), key=lambda each: each.path)
+    return sorted((_item(root, each) for each in eviction.own_files(root)), key=lambda each: each.path)
 
 
-def _folders(root: Path) -> list[Path]:
-    """The folders of the schemas. (A link is none: it could lead anywhere.)"""
-    with contextlib.suppress(OSError), os.scandir(root) as entries:
-        return [
-            Path(each.path) for each in entries if _FOLDER.fullmatch(each.name) and each.is_dir(follow_symlinks=False)
-        ]
-    return []
-
-
-def _item(root: Path, folder: Path, found: eviction.Found) -> Item | None:
-    name = found.path.relative_to(folder).as_posix()
-    if not _OWN.fullmatch(name):
-        return None
-    kind, key = name.partition("/")[0], found.path.name.partition(".")[0]
+def _item(root: Path, found: eviction.Found) -> Item:
+    schema, kind = found.path.relative_to(root).parts[:2]
+    key = found.path.name.partition(".")[0]
     if found.temporary:
         kind, key = "temporary", ""
     elif kind == "locks":
         kind, key = "lock", ""
-    return Item(found.path, kind, key, int(folder.name[1:]), found.size, found.used)
+    return Item(found.path, kind, key, int(schema[1:]), found.size, found.used)
 
 
 def match(entries: Iterable[Item], key: str) -> Item:
@@ -181,13 +163,13 @@ def remove(chosen: Iterable[Item]) -> list[Item]:
 def older(entries: Iterable[Item], days: float, now: float | None = None) -> list[Item]:
     """What was not used for so many days. Locks stay: a removed one could be held by two."""
     now = time.time() if now is None else now
-    return [each for each in entries if each.kind != "lock" and now - each.used > days * 86400]
+    return [each for each in entries if each.kind != "lock" and eviction.age(each.used, now) > days * 86400]
 
 
 def clear(root: Path) -> list[Item]:
     """Remove every file that is the store's own, of all schemas, and folders that are empty then; what was removed."""
     removed = remove(items(root))
-    for folder in _folders(root):
+    for folder in eviction.folders(root):
         for path, _, _ in os.walk(folder, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(path)

@@ -7,6 +7,7 @@ moment, also after a crash, the name holds the old bytes, the new ones, or nothi
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -38,8 +39,12 @@ def owned_bytes(path: Path, at_most: int | None = None) -> bytes:
         os.close(descriptor)
 
 
-def publish(path: Path, data: bytes) -> None:
-    """Make `path` hold `data`. OSError: it holds what it held."""
+def publish(path: Path, data: bytes, *, lasting: bool = True) -> None:
+    """Make `path` hold `data`. OSError: it holds what it held.
+
+    lasting  also after a crash of the machine. Otherwise one may leave a damaged file, which is a miss: much faster for
+             many files
+    """
     make_private(path.parent)
     temporary = path.with_name(f"{TEMPORARY}{path.name}.{os.getpid()}.{os.urandom(6).hex()}")
     try:
@@ -48,14 +53,16 @@ def publish(path: Path, data: bytes) -> None:
             left = memoryview(data)
             while left:
                 left = left[os.write(descriptor, left) :]
-            os.fsync(descriptor)
+            if lasting:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.replace(temporary, path)
     except BaseException:
         discard(temporary)
         raise
-    _sync_folder(path.parent)
+    if lasting:
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -87,11 +94,15 @@ def make_private(folder: Path) -> None:
     missing = []
     while not os.path.isdir(folder):
         if folder == folder.parent:
-            raise NotADirectoryError(str(folder))
+            raise _no_folder(folder)
         missing.append(folder)
         folder = folder.parent
     for path in reversed(missing):
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
         if not os.path.isdir(path):
-            raise NotADirectoryError(str(path))
+            raise _no_folder(path)
+
+
+def _no_folder(path: Path) -> OSError:
+    return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))

@@ -1,6 +1,7 @@
 """Which warpjit makes the programs: a digest of the package's own source, so that a changed one trusts no older index.
 
-The files are read when one of them has another size or time than those that the store remembers a digest for.
+The files are read when one of them has another size or time than those that the store remembers a digest for: also the
+time of the file's entry in its folder, since images and archives are often made with all files of one age.
 Left out: the command line and the simulator, which no program is made by.
 """
 
@@ -21,11 +22,13 @@ APART = {"cli", "sim", "__pycache__"}
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of the package: its path in it, with "/", its size in bytes and the time of its last change."""
+    """A file of the package: its path in it, with "/", its size in bytes, and the times at which its content and its
+    entry were changed."""
 
     name: str
     size: int
     time_ns: int
+    entry_ns: int
 
 
 @functools.cache
@@ -37,7 +40,7 @@ def generator_digest(store: Store, package: Path = PACKAGE) -> str | None:
     files = sorted(_files(package, ""), key=lambda each: each.name)
     if not files:
         return None
-    listing = "\n".join(f"{each.name} {each.size} {each.time_ns}" for each in files)
+    listing = "\n".join(f"{each.name} {each.size} {each.time_ns} {each.entry_ns}" for each in files)
     memo = key_of({"kind": "generator", "package": str(package), "files": listing})
     known = (store.get_index(memo) or {}).get("digest")
     if isinstance(known, str):
@@ -59,6 +62,6 @@ def _files(folder: Path, prefix: str) -> Iterator[SourceFile]:
     for child in children:
         if child.name.endswith(".py"):
             facts = child.stat()
-            yield SourceFile(prefix + child.name, facts.st_size, facts.st_mtime_ns)
+            yield SourceFile(prefix + child.name, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
         elif "." not in child.name and child.name not in APART and child.is_dir():
             yield from _files(folder / child.name, f"{prefix}{child.name}/")

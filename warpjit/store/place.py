@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 from pathlib import Path
@@ -14,11 +15,18 @@ def default_root(config: Config) -> Path | None:
     """Where the store of this user is, or None if there is no place that can be trusted.
 
     `config.cache_dir` if it is set; else the user's cache directory if it can be written; else a directory of the
-    user's own, closed to others, under the temporary directory.
+    user's own, closed to others, under the temporary directory. A relative `cache_dir` stays where it was when it was
+    first asked for, also when the process changes its directory; one in a home that nobody knows ("~") is no place.
     """
     if config.cache_dir:
-        return Path(os.path.abspath(os.path.expanduser(config.cache_dir)))
+        return _absolute(config.cache_dir)
     return _user_cache() or _temporary_cache()
+
+
+@functools.cache
+def _absolute(path: str) -> Path | None:
+    known = os.path.expanduser(path)
+    return None if known.startswith("~") else Path(os.path.abspath(known))
 
 
 def distrust(root: Path) -> str | None:
@@ -32,7 +40,7 @@ def distrust(root: Path) -> str | None:
     if facts.st_uid != os.getuid():
         return "belongs to another user"
     if facts.st_mode & 0o022:
-        return "can be written by other users"
+        return "can be written by other users (chmod go-w forbids it)"
     return None
 
 

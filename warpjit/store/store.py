@@ -66,6 +66,7 @@ class Store:
         self._locks: Locks | None = None
         self._said: set[str] = set()
         self._trusted = False
+        self._heads: tuple[compare.Head, ...] = ()
         self._writes = 0
         self.counts = Counts()
 
@@ -100,15 +101,19 @@ class Store:
     def find(self, facts: Mapping[str, Any]) -> Entry | None:
         """A cubin of whose header all of `facts` are true, whatever else it was made from; the last used of them.
 
-        For where there is no compiler, whose identity is part of every key. The heads of all entries are read.
+        For where there is no compiler, whose identity is part of every key. The heads of all entries are read once; and
+        again where none of those known is as wanted.
         """
         folder = self.folder
         if folder is None:
             return None
-        for item in compare.made_like(folder.parent, facts):
-            found = self.get(item.key)
-            if found is not None:
-                return found
+        for known in (True, False):
+            if not known:
+                self._heads = compare.heads(folder.parent)
+            for head in self._heads:
+                found = self.get(head.key) if facts.items() <= head.facts.items() else None
+                if found is not None:
+                    return found
         return None
 
     def put(self, key: str, header: Mapping[str, Any], cubin: bytes) -> None:
@@ -248,9 +253,12 @@ class Store:
         return None if folder is None else _place(folder, kind, key)
 
     def evict(self) -> list[Path]:
-        """Remove the least recently used entries beyond the limit, and what crashed writers left; what was removed."""
+        """Remove the least recently used entries, of all schemas, beyond the limit, and what crashed writers left.
+
+        What was removed.
+        """
         folder = self.folder
-        return [] if folder is None else eviction.evict(folder, self._limit)
+        return [] if folder is None else eviction.evict(folder.parent, self._limit)
 
     # ---- files -----------------------------------------------------------------------------------
 
