@@ -29,7 +29,7 @@ from bench.report import load, plot, show
 
 FIGURES = (attention, gemm, isa, launch, norms, quant, start, trace, tune)
 BENCHES: dict[str, Bench] = {each.BENCH.name: each.BENCH for each in FIGURES}
-LEFT_OUT = 1
+FAILED = 1
 """Exit status when a figure failed."""
 
 
@@ -129,7 +129,7 @@ def run_all(benches: Sequence[Bench], settings: Settings, folder: Path, label: s
         except Exception as error:
             record.put(error=error_text(error))
             console.print(f"{bench.name} failed: {error_text(error)}", markup=False, highlight=False)
-            status = LEFT_OUT
+            status = FAILED
             continue
         _present(bench, record.content, record.path, console)
     away = [bench.name for bench in benches if bench.needs_gpu and not gpu]

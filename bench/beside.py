@@ -17,14 +17,12 @@ import torch
 
 from bench.harness import Record, Settings, Table, error_text
 from bench.measures import Spread, deviation, ratios
-from bench.regimes import Alternating, GpuTimer, Runner, alternating, duration
+from bench.regimes import Alternating, GpuTimer, Runner, alternating, runner_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AGAIN = " again"
-SHORT_MS, GRAPH_MS = 0.2, 2.0
-"""A call shorter than the first is recorded in a graph that lasts the second."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def measure(case: Case, settings: Settings) -> dict[str, Any]:
         try:
             wrong = entrant.check(entrant.call())
             if wrong is None:
-                runners.append(_runner(name, entrant, timer))
+                runners.append(runner_of(name, entrant.call, timer))
                 continue
             errors[name] = f"wrong: {wrong}"
         except Exception as error:
@@ -101,18 +99,6 @@ def _figures(case: Case, times: dict[str, list[float]]) -> dict[str, Any]:
         "ratios": {name: spread.as_json() for name, spread in found.items()},
         "spread of equals": None if same is None else deviation(same),
     }
-
-
-def _runner(name: str, entrant: Entrant, timer: GpuTimer) -> Runner:
-    direct = Runner(name, entrant.call)
-    took = duration(direct, timer)
-    if took >= SHORT_MS:
-        return direct
-    graph, launches = torch.cuda.CUDAGraph(), max(1, round(GRAPH_MS / took))
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            entrant.call()
-    return Runner(name, graph.replay, launches)
 
 
 def tables(content: dict[str, Any]) -> list[Table]:

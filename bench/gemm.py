@@ -31,7 +31,7 @@ from bench.regimes import (
     Timer,
     Timings,
     alternating,
-    duration,
+    runner_of,
     sustained,
 )
 
@@ -47,9 +47,6 @@ CASES = (
     *(Case(size, "float16") for size in SQUARE),
 )
 QUICK_CASES = (Case(Size(4096, 4096, 4096), "bfloat16"),)
-
-SHORT_MS, GRAPH_MS = 0.2, 2.0
-"""A launch shorter than the first is recorded in a graph that lasts the second: the host would be the slower side."""
 
 
 def run(settings: Settings, record: Record) -> None:
@@ -90,7 +87,7 @@ def measure(case: Case, settings: Settings, stage: Stage) -> dict[str, Any]:
     for contestant in CONTESTANTS:
         if contestant.name in names:
             _enter(contestant, problem, settings.seed, stage.timer, entrants, checks, errors)
-    runners = [runner(name, entrant, stage.timer) for name, entrant in entrants.items()]
+    runners = [runner_of(name, entrant.launch, stage.timer) for name, entrant in entrants.items()]
     regimes = {}
     for name in settings.regimes:
         try:
@@ -130,25 +127,6 @@ def _enter(
         entrants[contestant.name] = entrant
     else:
         errors[contestant.name] = f"wrong: {check.error}"
-
-
-def runner(name: str, entrant: Entrant, timer: Timer) -> Runner:
-    """How a contestant is issued: one by one, or, where launches are short, many in a graph."""
-    direct = Runner(name, entrant.launch)
-    try:
-        took = duration(direct, timer)
-        return direct if took >= SHORT_MS else _graph(name, entrant, max(1, round(GRAPH_MS / took)))
-    except Exception:
-        # The regime meets the same error again and notes it; one that cannot be captured runs one by one.
-        return direct
-
-
-def _graph(name: str, entrant: Entrant, launches: int) -> Runner:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            entrant.launch()
-    return Runner(name, graph.replay, launches)
 
 
 # ---- regimes --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from bench.harness import Settings
 from bench.launchers import C_LOOP, CTYPES, LAUNCHERS, TORCH, WARPJIT, Ground
 from bench.loop import Loop, Probe
 from bench.products import DTYPES, Case, Problem, Size
-from bench.regimes import Alternating, GpuTimer, Sustained, duration
+from bench.regimes import Alternating, GpuTimer, Sustained, duration, runner_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.nvcc]
 
@@ -66,7 +66,7 @@ def test_a_contestant_is_right(dtype: str, name: str) -> None:
 def test_short_launches_are_recorded_in_a_graph() -> None:
     (contestant,) = (each for each in CONTESTANTS if each.name == REFERENCE)
     entrant = contestant.prepare(Problem(Case(SMALL, "bfloat16"), "cuda", seed=3), 3)
-    runner = gemm.runner(REFERENCE, entrant, GpuTimer())
+    runner = runner_of(REFERENCE, entrant.launch, GpuTimer())
     assert runner.launches > 1
     entrant.poison()
     assert duration(runner, GpuTimer()) > 0
