@@ -63,13 +63,10 @@ def test_family_features_reach_later_members_of_the_family_only() -> None:
     assert not Target.parse("sm_90a").in_family(90)
 
 
-def test_at_least_and_ptx_versions_compare_numbers() -> None:
+def test_at_least_compares_numbers() -> None:
     target = Target.parse("sm_100a")
     assert target.at_least(90)
     assert not target.at_least(103)
-    assert target.has_ptx(8, 8)
-    assert not target.has_ptx(9, 1)
-    assert not Target(90, "a", (8, 3)).has_ptx(8, 6)
 
 
 @pytest.mark.parametrize(

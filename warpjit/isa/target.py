@@ -15,9 +15,6 @@ from dataclasses import dataclass
 
 from warpjit.errors import TargetError
 
-PTX_VERSION = (9, 0)
-"""The PTX version that CUDA 13.0 emits for every target (PTX ISA, "Release Notes")."""
-
 MAX_THREADS = 1024
 """Threads a block may have."""
 MAX_BLOCK = (1024, 1024, 64)
@@ -81,12 +78,10 @@ class Target:
 
     `arch` is the compute capability without its dot (90 for 9.0). `suffix` is "a" (every feature of exactly
     this architecture), "f" (the features of its family) or "" (what later architectures run as well).
-    `ptx_version` is what the toolkit emits.
     """
 
     arch: int
     suffix: str = ""
-    ptx_version: tuple[int, int] = PTX_VERSION
 
     def __post_init__(self) -> None:
         row = ARCHITECTURES.get(self.arch)
@@ -147,10 +142,6 @@ class Target:
         return self.suffix != "" and any(
             self.arch >= arch and self.row.family == ARCHITECTURES[arch].family != 0 for arch in archs
         )
-
-    def has_ptx(self, major: int, minor: int) -> bool:
-        """True if the toolkit knows PTX of this version."""
-        return self.ptx_version >= (major, minor)
 
     def runs_on(self, device: Target) -> bool:
         """True if a cubin for this target runs on a device whose fullest target is `device`.

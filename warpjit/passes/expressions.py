@@ -1,4 +1,4 @@
-"""Integer expressions of a launch: evaluated, compiled to one Python function, and kept as JSON.
+"""Integer expressions of a launch: compiled to one Python function, and kept as JSON.
 
 The form is `PlanExpr` of the IR. The meaning is Python's: `//` and `%` floor, integers do not wrap, `and`, `or` and
 `select` evaluate only what they need. Which expressions a launch has is the plan's.
@@ -6,7 +6,6 @@ The form is `PlanExpr` of the IR. The meaning is Python's: `//` and `%` floor, i
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,37 +64,7 @@ def _unknown(thing: object) -> ArgumentError:
     return ArgumentError(f"expected an expression of a launch plan but got {thing!r}")
 
 
-def evaluate(expression: PlanExpr, arguments: Arguments) -> Number:
-    """The value of `expression` for a call. ArgumentError: a division by zero, a malformed expression."""
-    if not isinstance(expression, tuple):
-        return expression
-    head, operands = parts(expression)
-    try:
-        return _EVALUATE[head](arguments, *operands)
-    except ZeroDivisionError:
-        raise ArgumentError(_BY_ZERO) from None
-
-
-def _eager(function: Callable[..., Number]) -> Callable[..., Number]:
-    return lambda arguments, *operands: function(*(evaluate(operand, arguments) for operand in operands))
-
-
 _BY_ZERO = "a size, stride or grid expression of this launch divides by zero"
-_BINARY: dict[str, Callable[..., Number]] = {
-    **{"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod},
-    **{"<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge},
-    **{"min": min, "max": max, "not": operator.not_},
-    "-": lambda a, *b: a - b[0] if b else -a,
-}
-_EVALUATE: dict[str, Callable[..., Number]] = {
-    **{name: _eager(function) for name, function in _BINARY.items()},
-    "arg": lambda given, index: given.values[index],
-    "size": lambda given, index, dimension: given.sizes[index][dimension],
-    "stride": lambda given, index, dimension: given.strides[index][dimension],
-    "and": lambda given, a, b: evaluate(a, given) and evaluate(b, given),
-    "or": lambda given, a, b: evaluate(a, given) or evaluate(b, given),
-    "select": lambda given, test, a, b: evaluate(a if evaluate(test, given) else b, given),
-}
 
 
 def compile_plan(expressions: Sequence[PlanExpr]) -> Planned:

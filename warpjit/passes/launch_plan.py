@@ -49,7 +49,7 @@ class LaunchPlan:
     grid              three expressions
     block, cluster    threads of a CTA, CTAs of a cluster
     shared            the places of the shared buffers, in the order of their allocation
-    shared_bytes      the size of the dynamic arena, whose start is a multiple of `shared_align`
+    shared_bytes      the size of the dynamic arena, whose start is a multiple of every alignment
     parameters        in the order of the entry's parameters
     reads, writes     the runtime arguments, by index, whose memory the kernel may read, and may write
     """
@@ -73,10 +73,6 @@ class LaunchPlan:
     def shared_offset(self, name: str) -> int:
         """Where the shared buffer `name` starts in the arena, in bytes."""
         return self._offsets[name]
-
-    @property
-    def shared_align(self) -> int:
-        return max((slot.align for slot in self.shared), default=1)
 
     @property
     def threads(self) -> int:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from warpjit.errors import Finding, TargetError
 from warpjit.ir.nodes import GlobalBuffer, Kernel, Parameter, SharedBuffer
 from warpjit.passes.effects import effects
-from warpjit.passes.expressions import Arguments, compile_plan, evaluate
 from warpjit.passes.launch_plan import LaunchPlan, PlannedParameter, SharedSlot
-
-__all__ = ["Arguments", "LaunchPlan", "PlannedParameter", "SharedSlot", "compile_plan", "evaluate", "plan"]
 
 
 def plan(kernel: Kernel, shared_limit: int) -> LaunchPlan:

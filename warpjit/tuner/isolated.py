@@ -23,7 +23,7 @@ from warpjit.cuda.driver import load
 from warpjit.errors import TuningError
 from warpjit.execute import checked_grid
 from warpjit.frontend.kinds import TensorKind
-from warpjit.passes.plan import LaunchPlan
+from warpjit.passes.launch_plan import LaunchPlan
 from warpjit.tuner.candidates import Prepared, sentence, state_of
 from warpjit.tuner.record import State
 

@@ -10,7 +10,7 @@ from warpjit.isa import sparse
 from warpjit.isa.calculator import given, giver, holds, where
 from warpjit.isa.operands import Group
 from warpjit.isa.table import collect
-from warpjit.passes.plan import LaunchPlan
+from warpjit.passes.launch_plan import LaunchPlan
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
