@@ -39,6 +39,7 @@ def device_entry(*, launch: LaunchConfig, attributes: KernelAttributes | None = 
     expressions of sizes, scalar arguments and constants. Their values may be used in the body.
     Raises TraceError: called twice, or never, or inside a loop, a branch or a helper; a block of more than 1,024
     threads; a size that is not positive; a static grid that does not divide into clusters.
+    Raises ArgumentError at a call: another grid that does not, is negative, or is larger than the hardware takes.
     """
 
 

@@ -52,7 +52,7 @@ class LaunchConfig:
 
     grid     CTAs: ints or host expressions; a zero makes the call do nothing
     block    threads of a CTA: ints, at most 1,024 in all
-    cluster  CTAs of a cluster: ints
+    cluster  CTAs of a cluster: ints, at most 16 in all, of which the grid is a multiple (sm_90 or later)
     """
 
     grid: Extents
