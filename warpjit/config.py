@@ -17,6 +17,7 @@ class Config:
     """A snapshot of the environment.
 
     cache_dir   WARPJIT_CACHE_DIR   where cubins are kept; None: the user's cache directory
+    user_cache  XDG_CACHE_HOME      where the user's caches are; None: ~/.cache
     target      WARPJIT_TARGET      architecture that CPU calls are verified for, and built for without a GPU: "sm_90a"
     cpu         WARPJIT_CPU         "simulate" (default) or "error": refuse CPU tensors
     retrace     WARPJIT_RETRACE     True ("1"): trace kernels that the index knows too, and report where it is wrong
@@ -30,6 +31,7 @@ class Config:
     """
 
     cache_dir: str | None = None
+    user_cache: str | None = None
     target: str | None = None
     cpu: str = "simulate"
     retrace: bool = False
@@ -46,6 +48,7 @@ def read() -> Config:
     env = os.environ
     return Config(
         cache_dir=env.get("WARPJIT_CACHE_DIR") or None,
+        user_cache=env.get("XDG_CACHE_HOME") or None,
         target=env.get("WARPJIT_TARGET") or None,
         cpu=env.get("WARPJIT_CPU") or "simulate",
         retrace=env.get("WARPJIT_RETRACE", "") not in ("", "0"),

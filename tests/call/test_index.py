@@ -71,11 +71,13 @@ def test_a_new_process_loads_neither_tracer_nor_compiler(
 ) -> None:
     """Nor is there a compiler; the file has another name and place, and strings another order in sets."""
     monkeypatch.undo()
-    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path / "warpjit"))
     package.compile(processes.module(KERNEL).kernel, target="sm_90a")
     (tmp_path / "program.py").write_text(f"# in another file\n{KERNEL}")
     env = {**os.environ, "PYTHONHASHSEED": "7", "PATH": "", "PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    env.pop("CUDA_HOME", None)
+    env["XDG_CACHE_HOME"] = str(tmp_path)
+    for name in ("CUDA_HOME", "WARPJIT_CACHE_DIR"):
+        env.pop(name, None)
     command = [sys.executable, "-c", CALL, str(library)]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

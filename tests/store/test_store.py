@@ -9,11 +9,9 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from warpjit.config import Config
@@ -261,40 +259,6 @@ def test_the_configured_directory_is_taken_and_made_absolute(tmp_path: Path, mon
     assert default_root(Config(cache_dir=str(tmp_path))) == tmp_path
     monkeypatch.chdir(tmp_path)
     assert default_root(Config(cache_dir="here")) == tmp_path / "here"
-
-
-def test_the_users_cache_directory_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: str(tmp_path / "cache" / name))
-    assert default_root(Config()) == tmp_path / "cache" / "warpjit"
-
-
-def no_home(name: str) -> str:
-    raise RuntimeError("Could not determine home directory.")
-
-
-def file_as_home(name: str) -> str:
-    return os.path.join(__file__, name)
-
-
-@pytest.mark.parametrize("user_cache_dir", [no_home, file_as_home])
-def test_without_a_home_a_private_temporary_directory_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user_cache_dir: object
-) -> None:
-    monkeypatch.setattr(platformdirs, "user_cache_dir", user_cache_dir)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    root = default_root(Config())
-    assert root == tmp_path / f"warpjit-{os.getuid()}"
-    assert stat.S_IMODE(root.stat().st_mode) == 0o700
-    root.chmod(0o777)
-    assert default_root(Config()) is None
-
-
-def test_a_temporary_directory_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platformdirs, "user_cache_dir", no_home)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / f"warpjit-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
-    assert default_root(Config()) is None
 
 
 def test_the_store_imports_no_heavy_package() -> None:

@@ -7,17 +7,22 @@ import multiprocessing
 import os
 import resource
 import signal
+import stat
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import pytest
 from store.faulty import faults
 
 from warpjit import config
 from warpjit.cli import main
+from warpjit.config import Config
 from warpjit.store import (
     SCHEMA,
     Store,
@@ -27,6 +32,7 @@ from warpjit.store import (
     export_bundle,
     import_bundle,
     key_of,
+    place,
     store_of,
 )
 from warpjit.store import store as store_module
@@ -77,6 +83,55 @@ def test_a_home_that_nobody_knows_is_no_place(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("WARPJIT_CACHE_DIR", "~/cache")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_root(config.read()) == tmp_path / "cache"
+
+
+@pytest.mark.parametrize("caches", [None, "", "caches"])
+@pytest.mark.parametrize("home", ["home", None])
+def test_the_users_directory_is_that_of_platformdirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caches: str | None, home: str | None
+) -> None:
+    """By its rule, without loading it."""
+    for name, value in (("HOME", home), ("XDG_CACHE_HOME", caches)):
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value and str(tmp_path / value))
+    assert place._users_own(config.read()) == Path(platformdirs.user_cache_dir("warpjit"))
+
+
+def test_where_there_is_another_rule_platformdirs_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: str(tmp_path / "Caches" / name))
+    assert default_root(Config()) == tmp_path / "Caches" / "warpjit"
+
+
+def test_a_relative_directory_of_caches_is_not_followed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_root(Config(user_cache="caches")) == tmp_path / ".cache" / "warpjit"
+
+
+NO_HOME = {"nobody": ("~", None), "a file": (__file__, None), "caches in a file": ("/", __file__)}
+
+
+@pytest.mark.parametrize("case", NO_HOME)
+def test_without_a_home_a_private_temporary_directory_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    home, caches = NO_HOME[case]
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", home))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    root = default_root(Config(user_cache=caches))
+    assert root == tmp_path / f"warpjit-{os.getuid()}"
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    root.chmod(0o777)
+    assert default_root(Config(user_cache=caches)) is None
+
+
+def test_a_temporary_directory_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / f"warpjit-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    assert default_root(Config(user_cache=__file__)) is None
 
 
 def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

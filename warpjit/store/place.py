@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
+import sys
 from pathlib import Path
 
 from warpjit.config import Config
@@ -20,7 +21,7 @@ def default_root(config: Config) -> Path | None:
     """
     if config.cache_dir:
         return _absolute(config.cache_dir)
-    return _user_cache() or _temporary_cache()
+    return _user_cache(config) or _temporary_cache()
 
 
 @functools.cache
@@ -44,17 +45,31 @@ def distrust(root: Path) -> str | None:
     return None
 
 
-def _user_cache() -> Path | None:
-    import platformdirs  # noqa: PLC0415  costs more than a cache hit, and is not needed where the variable is set
-
+def _user_cache(config: Config) -> Path | None:
     try:
-        root = Path(platformdirs.user_cache_dir("warpjit"))
+        root = _users_own(config)
         make_private(root)
         usable = distrust(root) is None and os.access(root, os.W_OK | os.X_OK)
     except (OSError, RuntimeError):
-        # RuntimeError: HOME is unset and the user has no entry in the password file.
+        # RuntimeError: HOME is unset and the user has no entry in the password file, so says platformdirs.
         return None
     return root if usable else None
+
+
+def _users_own(config: Config) -> Path:
+    """What platformdirs says. On Linux its rule stands here: to import it costs more than a cache hit.
+
+    OSError, RuntimeError: the user has no home.
+    """
+    if sys.platform == "linux":
+        base = config.user_cache if config.user_cache and os.path.isabs(config.user_cache) else "~/.cache"
+        base = os.path.expanduser(base)
+        if base.startswith("~"):
+            raise FileNotFoundError(base)
+        return Path(base, "warpjit")
+    import platformdirs  # noqa: PLC0415  needed here alone
+
+    return Path(platformdirs.user_cache_dir("warpjit"))
 
 
 def _temporary_cache() -> Path | None:
