@@ -3,7 +3,8 @@
     python -m store.racing race FOLDER RANKS KERNELS [KILL ...]   a race for each KILL: a rank, or -1 for none
     python -m store.racing kill FOLDER COUNT                      a session killed at operation 0, 1, … each
 
-in FOLDER/0, FOLDER/1, …; prints what the forks did as JSON. A fork of the tests' own process, with all its pages, takes ten times as long.
+in FOLDER/0, FOLDER/1, …; prints what the forks did as JSON. A fork of the tests' own process, with all its pages, takes
+ten times as long.
 """
 
 from __future__ import annotations
