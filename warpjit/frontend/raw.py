@@ -111,9 +111,8 @@ def _raw_address(tracer: Tracer, row: Row, operand: Operand, value: Value, size:
     need = max(operand.align, size) if operand.kind is Kind.ADDRESS else operand.align
     if value.align % need:
         raise TraceError(
-            f"{what}: the address in {value.tensor.name} must be a multiple of {need} bytes, but it is known "
-            "to be a multiple of "
-            f"{value.align} only: align the tensor, or make its strides and the indices multiples of "
+            f"{what}: the address in {value.tensor.name} must be a multiple of {need} bytes, but it is known to be a "
+            f"multiple of {value.align} only: align the tensor, or make its strides and the indices multiples of "
             f"{_elements(need, value)}"
         )
     return value.address

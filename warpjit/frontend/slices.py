@@ -69,8 +69,7 @@ def _box(builder: Builder, tensor: TensorValue, axis: int, item: Value) -> Box:
     if leaves or (high is not None and high < 0):
         raise TraceError(
             f"the slice of axis {axis} of {tensor.name}: expected it within shape {shown(tensor.shape)} but got "
-            f"{length} elements "
-            f"from {low}"
+            f"{length} elements from {low}"
         )
     return Box(start, length)
 
@@ -131,9 +130,8 @@ def _runtime_start(
         return layout.slice(start, extents, shape=sizes), arithmetic.binary(builder, "mul", box.start, stride)
     if size % extent or offset_multiple(builder, box.start) % extent:
         raise TraceError(
-            f"{tensor.name}: the start of the slice of axis {axis} must be known to be a multiple of its "
-            f"length {extent}, "
-            f"since the layout of this axis has several strides"
+            f"{tensor.name}: the start of the slice of axis {axis} must be known to be a multiple of its length "
+            f"{extent}, since the layout of this axis has several strides"
         )
     blocks = arithmetic.binary(builder, "floordiv", box.start, extent)
     split = [*sizes[:axis], size // extent, extent, *sizes[axis + 1 :]]

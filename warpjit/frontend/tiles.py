@@ -129,9 +129,8 @@ def _tile(application: Application, operand: Operand, tensor: TensorValue) -> Is
     if whole.repeats[: len(group)] != group:
         raise application.refused(
             operand,
-            f"scope {application.group.scope!r} needs a "
-            f"leading axis of {group[0]} warps, but "
-            f"{tensor.name} has shape {shape}",
+            f"scope {application.group.scope!r} needs a leading axis of {group[0]} warps, but {tensor.name} has shape "
+            f"{shape}",
         )
     repeats = whole.repeats[len(group) :]
     atom = len(shape) - len(whole.repeats)
@@ -177,9 +176,8 @@ def _agree(row: Row, proven: Sequence[Issues]) -> tuple[tuple[int, ...], dict[st
     for issues in proven:
         if issues.batch != first.batch:
             raise TraceError(
-                f"{row.text}: repeat shapes must agree, but operand {first.operand.name} has batch axes "
-                f"{first.batch} and "
-                f"operand {issues.operand.name} has {issues.batch}"
+                f"{row.text}: repeat shapes must agree, but operand {first.operand.name} has batch axes {first.batch} "
+                f"and operand {issues.operand.name} has {issues.batch}"
             )
         for name, extent in issues.named.items():
             known = extents.setdefault(name, (extent, issues.operand.name))

@@ -90,8 +90,7 @@ def reshape(builder: Builder, tensor: TensorValue, shape: Sequence[Value], layou
     if math.prod(sizes) != count:
         raise TraceError(
             f"view of {tensor.name}: expected a shape of {count} elements, as {shown(tensor.shape)} has, but got "
-            f"{sizes}, of "
-            f"{math.prod(sizes)}"
+            f"{sizes}, of {math.prod(sizes)}"
         )
     if tensor.layout is not None:
         return tensor.with_(shape=sizes)
@@ -153,9 +152,8 @@ def _placed(tensor: TensorValue, shape: tuple[int, ...], layout: Any) -> TensorV
     start = static_int(tensor.offset, "the offset of a view") + tile_of(tensor.layout).offset.get(m, 0)
     if isinstance(layout, ComposeLayout) and start % layout.period:
         raise TraceError(
-            f"view of {tensor.name}: expected a start at a multiple of the swizzle's period, {layout.period} "
-            f"elements, but "
-            f"got {start}"
+            f"view of {tensor.name}: expected a start at a multiple of the swizzle's period, {layout.period} elements, "
+            f"but got {start}"
         )
     if start + layout.span("m") > start + room:
         raise TraceError(

@@ -101,8 +101,8 @@ def _template(text: str, operands: Sequence[Operand]) -> str:
         end = found.end()
         if found["stray"]:
             raise InstructionError(
-                "expected the number of an operand after % but got "
-                f"{bare[found.start() : found.start() + 12]!r}: a percent sign is written %%"
+                f"expected the number of an operand after % but got {bare[found.start() : found.start() + 12]!r}: a "
+                "percent sign is written %%"
             )
         if found["brace"]:
             depth += 1 if found["brace"] == "{" else -1

@@ -248,8 +248,7 @@ class ComposeLayout(Drawn):
         if what == "pack" and bits > self.per_element:
             raise LayoutError(
                 f"{self}: pack: n: expected at most {1 << self.per_element}, the elements that the swizzle keeps "
-                f"together, "
-                f"but got {n}"
+                f"together, but got {n}"
             )
         return bits
 
