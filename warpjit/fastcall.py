@@ -25,7 +25,7 @@ from warpjit.execute import Loaded
 from warpjit.frontend.captures import MISSING, PARTS, Capture, of_cell, of_globals, of_object, settled
 from warpjit.frontend.kinds import BASE_ALIGNMENT, ConstantKind, Kind, ScalarKind, TensorKind, TupleKind
 from warpjit.frontend.signature import NOTHING
-from warpjit.frontend.specialize import LARGEST, constant_kind
+from warpjit.frontend.specialize import OVERFLOWS, constant_kind
 from warpjit.ir.dtypes import DType
 from warpjit.isa.target import MAX_GRID
 from warpjit.passes.expressions import Planned, Writer, compile_plan, reads_arguments
@@ -299,11 +299,11 @@ class _Composer:
             if dtype.is_int and (("arg", index), dtype) not in packed:
                 yield f"if not {dtype.min} <= {self._number(index)} <= {dtype.max}:"
                 yield f"    {self.other}"
-            largest = LARGEST.get(dtype.name)
-            if largest is not None:
+            beyond = OVERFLOWS.get(dtype.name)
+            if beyond is not None:
                 text = self._float(index, dtype)
                 infinity = self._shared("infinity", math.inf)
-                yield f"if not {-largest!r} < {text} < {largest!r} and abs({text}) < {infinity}:"
+                yield f"if not {-beyond!r} < {text} < {beyond!r} and abs({text}) < {infinity}:"
                 yield f"    {self.other}"
 
     # ---- tensors -----------------------------------------------------------------------------------

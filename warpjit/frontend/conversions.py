@@ -27,7 +27,7 @@ from warpjit.isa.conversion import Conversion, Exchange, MoveMatrix, Rename, Rep
 from warpjit.isa.conversion import convert as plan
 from warpjit.isa.operands import operand_layout
 from warpjit.isa.table import lookup
-from warpjit.isa.warp import ALL_LANES, SHUFFLE
+from warpjit.isa.warp import ALL_LANES, SHUFFLE, shuffle_control
 from warpjit.layout import S, TileLayout
 from warpjit.layout.axis import LANES
 from warpjit.layout.recovery import Recovered, recover
@@ -194,7 +194,7 @@ def _shuffled(move: _Move, shuffle: Shuffle, source: Scalar) -> Scalar:
     builder = move.builder
     local = builder.local("shuffled", dtypes.uint32, fact.of_type(dtypes.uint32))
     value = builder.atom(move.read(shuffle.register))
-    constants = (Const(31, dtypes.uint32), Const(ALL_LANES, dtypes.uint32))
+    constants = (Const(shuffle_control("idx", LANES), dtypes.uint32), Const(ALL_LANES, dtypes.uint32))
     builder.issue(SHUFFLE["idx"], (local, value, builder.atom(source), *constants), scope="warp")
     return builder.scalar_of(local)
 

@@ -25,8 +25,9 @@ from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assume, Launch, SharedBuffer
-from warpjit.isa.target import MAX_BLOCK, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
+from warpjit.isa.target import MAX_BLOCK, MAX_GRID, MAX_REGISTERS, MAX_THREADS, MIN_REGISTERS
 from warpjit.layout import ComposeLayout
+from warpjit.layout.axis import LANES
 
 MAX_BLOCKS = 32
 """CTAs that a multiprocessor holds at most (CUDA C++ Programming Guide, "Compute Capabilities")."""
@@ -144,11 +145,11 @@ def _launch(tracer: Tracer, what: str) -> Launch:
 
 def lane_id(tracer: Tracer) -> Scalar:
     tracer.require_device("T.cuda.lane_id")
-    return _register(tracer, "laneid", "lane", 31, Uniformity.LANE)
+    return _register(tracer, "laneid", "lane", LANES - 1, Uniformity.LANE)
 
 
 def warp_id(tracer: Tracer) -> Scalar:
-    warps = (_launch(tracer, "T.cuda.warp_id").threads + 31) // 32
+    warps = -(-_launch(tracer, "T.cuda.warp_id").threads // LANES)
     return _register(tracer, "warp", "warp", warps - 1, Uniformity.WARP)
 
 
@@ -159,8 +160,8 @@ def thread_idx(tracer: Tracer, axis: Value = "x") -> Scalar:
 
 def block_idx(tracer: Tracer, axis: Value = "x") -> Scalar:
     size = _launch(tracer, "T.cuda.block_idx").grid[_axis(axis)]
-    top = max(size - 1, 0) if isinstance(size, int) else (1 << 31) - 2 if axis == "x" else 65534
-    return _register(tracer, f"ctaid.{axis}", f"block_{axis}", top, Uniformity.CTA)
+    most = size if isinstance(size, int) else MAX_GRID[_axis(axis)]
+    return _register(tracer, f"ctaid.{axis}", f"block_{axis}", max(most - 1, 0), Uniformity.CTA)
 
 
 def block_dim(tracer: Tracer, axis: Value = "x") -> int:
@@ -171,8 +172,8 @@ def grid_dim(tracer: Tracer, axis: Value = "x") -> Value:
     size = _launch(tracer, "T.cuda.grid_dim").grid[_axis(axis)]
     if isinstance(size, int):
         return size
-    top = (1 << 31) - 1 if axis == "x" else 65535
-    return tracer.builder.special(f"nctaid.{axis}", f"grid_{axis}", Facts(1, top, 1, Uniformity.GRID))
+    facts = Facts(1, MAX_GRID[_axis(axis)], 1, Uniformity.GRID)
+    return tracer.builder.special(f"nctaid.{axis}", f"grid_{axis}", facts)
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------

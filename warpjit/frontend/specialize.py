@@ -362,7 +362,7 @@ def scalar_kind(name: str, value: Any, dtype: DType | None) -> ScalarKind:
     return ScalarKind(dtype)
 
 
-LARGEST = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**128 - 2.0**103}
+OVERFLOWS = {"float16": 65520.0, "bfloat16": 2.0**128 - 2.0**119, "float32": 2.0**128 - 2.0**103}
 """Where numbers begin to round to infinity: half a unit beyond the largest finite one."""
 
 
@@ -386,7 +386,7 @@ def check_scalar(name: str, value: Any, dtype: DType) -> None:
 def _is_too_large(value: Any, dtype: DType) -> bool:
     """Whether a finite number would become an infinity."""
     try:
-        return LARGEST.get(dtype.name, math.inf) <= abs(float(value)) < math.inf
+        return OVERFLOWS.get(dtype.name, math.inf) <= abs(float(value)) < math.inf
     except OverflowError:  # an integer that no float holds
         return True
 
