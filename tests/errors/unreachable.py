@@ -93,9 +93,6 @@ UNREACHABLE: tuple[Unreachable, ...] = (
         "must be known while tracing",
         "only tensors of shared memory come here, and they have layouts",
     ),
-    Unreachable(
-        "warpjit/passes/expressions.py", "_BY_ZERO", "evaluation without a compiled plan: tests/passes/test_plan.py"
-    ),
     Unreachable("warpjit/tuner/trials.py", "", BY_DEVICE),
     Unreachable("warpjit/tuner/isolated.py", "to start with torch and a device", BY_DEVICE),
     Unreachable("warpjit/tuner/tuner.py", "graph is captured", BY_DEVICE),

@@ -33,7 +33,7 @@ def bundle(patch: pytest.MonkeyPatch, folder: Path) -> None:
     export_bundle("kernels.zip", store=store)
     patch.setenv("WARPJIT_CACHE_DIR", str(folder / "cache"))
 
-    def full(path: Path, data: bytes) -> None:
+    def full(path: Path, data: bytes, *, lasting: bool = True) -> None:
         raise OSError(28, "No space left on device")
 
     patch.setattr("warpjit.store.files.publish", full)
