@@ -1,15 +1,13 @@
 """How tests run kernels: on the simulator, and on the GPU when there is one.
 
 A test takes `device` ("cpu" or "cuda") for its tensors, and `run(kernel, *args, **constants)` to call a kernel on
-them. On the CPU, `run` also notes the kernel: at the end of the session every noted kernel is built by nvcc for each of
-`TARGETS` that has its instructions (many kernels in one text), and is refused with the target's name on the others.
+them. On the CPU, `run` also notes the kernel, which is then built by nvcc: see `workshop`.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,15 +17,11 @@ import torch
 from both import run_both
 from browser import find_browser
 from driver_stand_in import as_libcuda, fake, library  # noqa: F401  fixtures
+from workshop import Workshop, one_trace
 
 import warpjit
 from warpjit import config
 from warpjit.cuda import toolchain
-from warpjit.cuda.prelude import FUNCTIONS, prelude
-from warpjit.isa.target import Target
-
-TARGETS = tuple(Target.parse(name) for name in ("sm_80", "sm_89", "sm_90a", "sm_120"))
-KERNELS_A_TEXT = 24
 
 
 def has_compiler() -> bool:
@@ -64,66 +58,27 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-class Workshop:
-    """Kernels that tests ran, to be built for every target."""
-
-    def __init__(self) -> None:
-        self.texts: dict[Target, dict[str, str]] = {target: {} for target in TARGETS}
-
-    def note(self, kernel: warpjit.Kernel, args: tuple[Any, ...], constants: dict[str, Any]) -> None:
-        specialization = kernel.specialization(args, constants)
-        for target in TARGETS:
-            program = _program(kernel, specialization, target)
-            if program is None:
-                continue
-            emitted = kernel.built(specialization, target).emitted
-            self.texts[target].setdefault(emitted.text, emitted.entry)
-
-    def build(self) -> None:
-        for target, texts in self.texts.items():
-            items = list(texts.items())
-            for start in range(0, len(items), KERNELS_A_TEXT):
-                kernels = "\n".join(
-                    re.sub(rf"\b{entry}\(", f"{entry}_{start + index}(", text)
-                    for index, (text, entry) in enumerate(items[start : start + KERNELS_A_TEXT])
-                )
-                # Each text begins with the functions that it calls; the first prelude of a file hides all others.
-                whole = prelude(FUNCTIONS) + kernels
-                toolchain.compile_cubin(whole, target, config=config.read())
-
-
-def _program(kernel: warpjit.Kernel, specialization: Any, target: Target) -> Any:
-    """The program for a target; None where it must be, and is, refused."""
-    try:
-        return kernel.program(specialization, target)
-    except warpjit.TraceError as refusal:
-        assert target.name in str(refusal), refusal
-        return None
-    except warpjit.TargetError as refusal:
-        assert "shared memory" in str(refusal), refusal
-        return None
-
-
 @pytest.fixture(scope="session")
 def workshop() -> Iterator[Workshop]:
-    shop = Workshop()
+    shop = Workshop(COMPILER)
     yield shop
-    if COMPILER:
-        shop.build()
+    shop.finish()
 
 
 @pytest.fixture
-def run(device: str, workshop: Workshop) -> Callable[..., None]:
+def run(device: str, workshop: Workshop, request: pytest.FixtureRequest) -> Callable[..., None]:
     """Call a kernel on tensors of `device`; on the CPU also note it for building."""
 
-    def call(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> None:
+    def on_gpu(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> None:
         kernel(*args, **constants)
-        if device == "cpu":
-            workshop.note(kernel, args, constants)
-        else:
-            torch.cuda.synchronize()
+        torch.cuda.synchronize()
 
-    return call
+    def on_cpu(kernel: warpjit.Kernel, *args: Any, **constants: Any) -> None:
+        with one_trace():
+            kernel(*args, **constants)
+            workshop.note(request.node.nodeid, kernel, args, constants)
+
+    return on_cpu if device == "cpu" else on_gpu
 
 
 @pytest.fixture

@@ -1,0 +1,147 @@
+"""Kernels that tests ran, built by nvcc for every target that has their instructions.
+
+Each kernel is traced once for all of `TARGETS`, unless the trace asks which target it is for; a target that lacks an
+instruction must refuse it by name. A kernel's text is built as a cubin of the package is for `MAIN`, and without
+optimisation, which is most of the compiler's time, for the others: they are asked only whether they take it. Texts that
+differ in their numbers alone are alike: the first is built for every target, each other one for one target, a different
+one each time. `KERNELS_A_BUILD` kernels are one run of nvcc, beside the tests; what is left is built at the end of the
+session, and so is said which kernels of which tests were refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import warpjit
+from warpjit import config, stages
+from warpjit.cuda import toolchain
+from warpjit.cuda.prelude import FUNCTIONS, prelude
+from warpjit.isa.target import Target
+
+MAIN = Target.parse("sm_90a")
+TARGETS = (Target.parse("sm_80"), Target.parse("sm_89"), MAIN, Target.parse("sm_120"))
+KERNELS_A_BUILD = 24
+QUICKLY = ("-Ofc", "max")
+_NUMBER = re.compile(r"\b(0x[0-9a-f]+|\d[\d.]*(e[-+]?\d+)?)[uUlLf]*\b")
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A kernel's text, and the test that ran it first."""
+
+    test: str
+    text: str
+    entry: str
+
+
+@dataclass
+class Workshop:
+    """Kernels that tests ran. Without a compiler they are only traced and refused."""
+
+    compiler: bool
+    waiting: dict[Target, list[Noted]] = field(default_factory=lambda: {target: [] for target in TARGETS})
+    refused: list[str] = field(default_factory=list)
+    _texts: set[str] = field(default_factory=set)
+    _alike: dict[str, int] = field(default_factory=dict)
+
+    def note(self, test: str, kernel: warpjit.Kernel, args: tuple[Any, ...], constants: dict[str, Any]) -> None:
+        specialization = kernel.specialization(args, constants)
+        texts: dict[str, list[Target]] = {}
+        for target in TARGETS:
+            if _program(kernel, specialization, target) is not None:
+                emitted = kernel.built(specialization, target).emitted
+                texts.setdefault(emitted.text, []).append(target)
+        for text, targets in texts.items():
+            if text not in self._texts:
+                self._texts.add(text)
+                for target in self._chosen(text, targets):
+                    self._wait(target, Noted(test, text, emitted.entry))
+
+    def _chosen(self, text: str, targets: list[Target]) -> list[Target]:
+        """Those of `targets` that the text is built for."""
+        kind = _NUMBER.sub("#", text)
+        number = self._alike.get(kind, 0)
+        self._alike[kind] = number + 1
+        return [targets[number % len(targets)]] if number else targets
+
+    def _wait(self, target: Target, noted: Noted) -> None:
+        self.waiting[target].append(noted)
+        if len(self.waiting[target]) == KERNELS_A_BUILD:
+            self._build(target)
+
+    def _build(self, target: Target) -> None:
+        chosen, self.waiting[target] = self.waiting[target], []
+        if not chosen or not self.compiler:
+            return
+        try:
+            _compile(chosen, target)
+        except warpjit.CompileError:
+            for noted in chosen:
+                try:
+                    _compile([noted], target)
+                except warpjit.CompileError as refusal:
+                    self.refused.append(f"{noted.test}: {noted.entry} for {target.name}: {refusal}\n{noted.text}")
+
+    def finish(self) -> None:
+        for target in TARGETS:
+            self._build(target)
+        assert not self.refused, "\n\n".join(self.refused)
+
+
+def _compile(chosen: list[Noted], target: Target) -> None:
+    kernels = (
+        re.sub(rf"\b{noted.entry}\(", f"{noted.entry}_{index}(", noted.text) for index, noted in enumerate(chosen)
+    )
+    # Each text begins with the functions that it calls; the first prelude of a file hides all others.
+    whole = prelude(FUNCTIONS) + "\n".join(kernels)
+    toolchain.compile_cubin(whole, target, options=() if target == MAIN else QUICKLY, config=config.read())
+
+
+def _program(kernel: warpjit.Kernel, specialization: Any, target: Target) -> Any:
+    """The program for a target; None where it must be, and is, refused."""
+    try:
+        return kernel.program(specialization, target)
+    except warpjit.TraceError as refusal:
+        assert target.name in str(refusal), refusal
+        return None
+    except warpjit.TargetError as refusal:
+        assert "shared memory" in str(refusal), refusal
+        return None
+
+
+class _Watched:
+    """Settings that know whether their target was asked for."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings, self.asked = settings, False
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked |= name == "target"
+        return getattr(self.settings, name)
+
+
+@contextmanager
+def one_trace() -> Iterator[None]:
+    """Kernels are traced once for all targets, those that do not ask for theirs."""
+    traces: dict[Any, Any] = {}
+    trace: Callable[..., Any] = stages.trace
+
+    def traced(source: Any, function: Any, specialization: Any, settings: Any) -> Any:
+        key = (function, specialization, *(value for name, value in vars(settings).items() if name != "target"))
+        if key not in traces:
+            watched = _Watched(settings)
+            made = trace(source, function, specialization, watched)
+            if watched.asked:
+                return made
+            traces[key] = made
+        return traces[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "trace", traced)
+        yield
