@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -127,15 +129,42 @@ def environment_reads(tree: ast.AST) -> list[int]:
     ]
 
 
+@dataclass(frozen=True)
+class Read:
+    """What the tests ask of a file, which is parsed once.
+
+    lengths   lines of each function
+    """
+
+    wrong_way: list[str]
+    late_imports: list[str]
+    environment_reads: list[int]
+    docstring: str | None
+    lengths: list[tuple[str, int]]
+
+
+@functools.cache
+def read(path: Path) -> Read:
+    tree, name = parse(path), name_of(path)
+    ours = path.is_relative_to(PACKAGE)
+    return Read(
+        wrong_way(name, tree) if ours else [],
+        late_imports(name, tree) if ours else [],
+        environment_reads(tree) if ours else [],
+        ast.get_docstring(tree),
+        [(each.name, (each.end_lineno or 0) - each.lineno + 1) for each in functions(tree)],
+    )
+
+
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_imports_go_one_way(path: Path) -> None:
     assert part_of(name_of(path)) in RANK, "a new part of the package needs a place in the order"
-    assert wrong_way(name_of(path), parse(path)) == []
+    assert read(path).wrong_way == []
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_only_heavy_packages_are_imported_inside_functions(path: Path) -> None:
-    assert late_imports(name_of(path), parse(path)) == []
+    assert read(path).late_imports == []
 
 
 def test_the_design_has_the_same_order_and_every_part() -> None:
@@ -148,7 +177,7 @@ def test_the_design_has_the_same_order_and_every_part() -> None:
 
 
 def test_only_config_reads_the_environment() -> None:
-    found = {name_of(path) for path in modules() if environment_reads(parse(path))}
+    found = {name_of(path) for path in modules() if read(path).environment_reads}
     assert found == {"warpjit.config"}
 
 
@@ -159,17 +188,13 @@ def test_files_and_functions_are_small(path: Path) -> None:
     count = len(path.read_text(encoding="utf-8").splitlines())
     assert count <= LINES, f"{count} lines; split the file"
     limit = KERNEL_LINES if path.is_relative_to(PACKAGE / "kernels") else FUNCTION_LINES
-    long = {
-        each.name: (each.end_lineno or 0) - each.lineno + 1
-        for each in functions(parse(path))
-        if (each.end_lineno or 0) - each.lineno + 1 > limit
-    }
-    assert long == {}, f"functions of more than {limit} lines"
+    long = [(name, length) for name, length in read(path).lengths if length > limit]
+    assert long == [], f"functions of more than {limit} lines"
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_every_file_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(parse(path))
+    assert read(path).docstring
 
 
 LIGHT = ["warpjit.errors", "warpjit.config", "warpjit.layout", "warpjit.ir.nodes", "warpjit.isa", "warpjit.store"]

@@ -132,13 +132,15 @@ def test_show_as_json_has_layouts_that_can_be_read_back(ask):
     assert layout.apply(5, 9, shape=(16, 16)) == {"m": 5, "laneid": 20}
 
 
-@pytest.mark.parametrize("row", isa.listed(), ids=lambda row: row.text)
-def test_every_instruction_can_be_shown(row, ask):
-    shown = ask("isa", "show", row.text)
-    assert shown.startswith(row.text + "\n")
-    assert row.notes in shown
-    found = json.loads(ask("isa", "show", row.text, "--json"))
-    assert [each["name"] for each in found["operands"]] == [operand.name for operand in row.operands]
+@pytest.mark.parametrize("family", sorted({row.text.split(".")[0] for row in isa.listed()}))
+def test_every_instruction_can_be_shown(family, ask):
+    for row in isa.listed():
+        if row.text.split(".")[0] == family:
+            shown = ask("isa", "show", row.text)
+            assert shown.startswith(row.text + "\n")
+            assert row.notes in shown, row.text
+            found = json.loads(ask("isa", "show", row.text, "--json"))
+            assert [each["name"] for each in found["operands"]] == [operand.name for operand in row.operands], row.text
 
 
 def test_unverified_instructions_say_so(ask):
