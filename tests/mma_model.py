@@ -6,6 +6,7 @@ Written for exactness, one result at a time: numbers are integers in units of 2*
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ class Number:
     places: int = 0
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def read(code: int, layout: Layout) -> Number:
     code >>= layout.ignored
     fraction = code % (1 << layout.fraction)

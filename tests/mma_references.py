@@ -6,6 +6,7 @@ of fused multiply-adds) and integers. Operands are codes: integers whose low bit
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ def floats(operand: str, result: str) -> Result:
 # ---- 8-bit floats -----------------------------------------------------------------------------------------
 
 
+@functools.cache
 def half(code: int, kind: str) -> int:
     """The float16 code of an 8-bit float."""
     sign, magnitude = code >> 7, code & 0x7F

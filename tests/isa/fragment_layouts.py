@@ -8,12 +8,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from math import prod
+from typing import Any
 
 from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.table import rows
 from warpjit.layout import ComposeLayout, Iter, Layout, TileLayout, laneid, m, tx
+
+
+@cache
+def places(layout: Layout, shape: tuple[int, ...]) -> dict[tuple[int, ...], dict[str, Any]]:
+    """Where each element is, looked up one at a time."""
+    return {element: layout.apply(*element, shape=shape) for element in itertools.product(*map(range, shape))}
 
 
 @dataclass(frozen=True)
@@ -31,22 +39,33 @@ class Case:
         assert self.operand.dtype is not None
         return self.operand.dtype.bits // self.dtype.bits
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         *outer, last = self.operand.shape
         return (*outer, last * self.packed)
 
+    @cached_property
+    def _places(self) -> dict[tuple[int, ...], dict[str, Any]]:
+        """Those that were looked up."""
+        return {}
+
+    @cached_property
+    def _own_places(self) -> dict[tuple[int, ...], dict[str, Any]]:
+        assert self.operand.layout is not None
+        return places(self.operand.layout, self.operand.shape)
+
     def where(self, element: tuple[int, ...]) -> tuple[int, int, int]:
         """(lane, register, part) by the case's layout."""
-        place = self.layout.apply(*element, shape=self.shape)
+        if element not in self._places:
+            self._places[element] = self.layout.apply(*element, shape=self.shape)
+        place = self._places[element]
         lane = place.get("laneid", 0) + place.get("tx", 0) % 32
         return (lane, *divmod(place.get("m", 0), self.packed))
 
     def wanted(self, element: tuple[int, ...]) -> tuple[int, int, int]:
         """(lane, register, part) by the instruction's layout."""
-        assert self.operand.layout is not None
         *outer, last = element
-        place = self.operand.layout.apply(*outer, last // self.packed, shape=self.operand.shape)
+        place = self._own_places[*outer, last // self.packed]
         return place.get("laneid", 0), place.get("m", 0), last % self.packed
 
     def elements(self) -> Iterator[tuple[int, ...]]:
@@ -111,6 +130,7 @@ def mutated(case: Case) -> Iterator[Case]:
         yield Case(case.row, case.operand, case.dtype, layout, "swizzled registers")
 
 
+@cache
 def refused(own: Case) -> list[Case]:
     """The mutations that do not fit, by the rule in loops; each map once."""
     found: dict[object, Case] = {}

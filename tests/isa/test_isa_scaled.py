@@ -5,6 +5,7 @@ None of these rows can run where the tests run; what is tested is that they do w
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import struct
@@ -27,6 +28,7 @@ FIELDS = {"e4m3": (4, 3), "e5m2": (5, 2), "e3m2": (3, 2), "e2m3": (2, 3), "e2m1"
 TYPES = re.compile(r"\.(f32|f16)\.(e\dm\d)\.(e\dm\d)\.")
 
 
+@functools.cache
 def number(code: int, kind: str) -> Fraction | None:
     """The value of a code without its container; None for infinities and NaN."""
     exponent_bits, fraction_bits = FIELDS[kind]
@@ -112,6 +114,7 @@ PLAIN = [row for row in mma_scaled.ROWS if "kind::f8f6f4" in row.text]
 SCALED = [row for row in mma_scaled.ROWS if "block_scale" in row.text]
 
 
+@functools.cache
 def half(value: Fraction) -> int:
     (code,) = struct.unpack("<H", struct.pack("<e", float(value)))
     return int(code)
