@@ -47,21 +47,29 @@ class Workshop:
     compiler: bool
     waiting: dict[Target, list[Noted]] = field(default_factory=lambda: {target: [] for target in TARGETS})
     refused: list[str] = field(default_factory=list)
-    _texts: set[str] = field(default_factory=set)
+    _known: set[tuple[str, Target]] = field(default_factory=set)
     _alike: dict[str, int] = field(default_factory=dict)
 
     def note(self, test: str, kernel: warpjit.Kernel, args: tuple[Any, ...], constants: dict[str, Any]) -> None:
         specialization = kernel.specialization(args, constants)
-        texts: dict[str, list[Target]] = {}
+        made: list[tuple[Any, Noted, list[Target]]] = []
         for target in TARGETS:
-            if _program(kernel, specialization, target) is not None:
+            program = _program(kernel, specialization, target)
+            if program is None:
+                continue
+            for known, _, targets in made:
+                # A text is made of these two.
+                if known.kernel is program.kernel and known.plan == program.plan:
+                    targets.append(target)
+                    break
+            else:
                 emitted = kernel.built(specialization, target).emitted
-                texts.setdefault(emitted.text, []).append(target)
-        for text, targets in texts.items():
-            if text not in self._texts:
-                self._texts.add(text)
-                for target in self._chosen(text, targets):
-                    self._wait(target, Noted(test, text, emitted.entry))
+                made.append((program, Noted(test, emitted.text, emitted.entry), [target]))
+        for _, noted, targets in made:
+            new = [target for target in targets if (noted.text, target) not in self._known]
+            self._known.update((noted.text, target) for target in new)
+            for target in self._chosen(noted.text, new) if new else ():
+                self._wait(target, noted)
 
     def _chosen(self, text: str, targets: list[Target]) -> list[Target]:
         """Those of `targets` that the text is built for."""
@@ -128,11 +136,13 @@ class _Watched:
 
 @contextmanager
 def one_trace() -> Iterator[None]:
-    """Kernels are traced once for all targets, those that do not ask for theirs."""
+    """Kernels are traced and pruned once for all targets, those that do not ask for theirs."""
     traces: dict[Any, Any] = {}
+    pruned: dict[int, tuple[Any, Any]] = {}
     trace: Callable[..., Any] = stages.trace
+    prune: Callable[..., Any] = stages.prune
 
-    def traced(source: Any, function: Any, specialization: Any, settings: Any) -> Any:
+    def traced_once(source: Any, function: Any, specialization: Any, settings: Any) -> Any:
         key = (function, specialization, *(value for name, value in vars(settings).items() if name != "target"))
         if key not in traces:
             watched = _Watched(settings)
@@ -142,6 +152,12 @@ def one_trace() -> Iterator[None]:
             traces[key] = made
         return traces[key]
 
+    def pruned_once(kernel: Any) -> Any:
+        if id(kernel) not in pruned:
+            pruned[id(kernel)] = (kernel, prune(kernel))
+        return pruned[id(kernel)][1]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "trace", traced)
+        patch.setattr(stages, "trace", traced_once)
+        patch.setattr(stages, "prune", pruned_once)
         yield
