@@ -18,7 +18,7 @@ PACKAGE = ROOT / "warpjit"
 
 # Each may import those before it; what shares a set may not import each other (but itself).
 ORDER: list[set[str]] = [
-    {"errors", "config", "progress"},
+    {"errors", "config", "locks", "progress"},
     {"store"},
     {"layout"},
     {"ir"},

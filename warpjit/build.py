@@ -7,10 +7,8 @@ asked for. Loading, launching and simulating is `execute`'s.
 from __future__ import annotations
 
 import contextlib
-import functools
-import threading
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from warpjit.frontend.captures import Capture, shown
 from warpjit.frontend.digest import Forms, NoDigest
 from warpjit.ir.nodes import Kernel
 from warpjit.launchable import Executable, Launchable
+from warpjit.locks import Lock
 from warpjit.passes.prune import prune
 from warpjit.store import SCHEMA, Part, Store, key_of, store_of
 from warpjit.store.generator import generator_digest
@@ -55,10 +54,14 @@ class Program(Launchable):
     origin: Origin
     repeatable: bool
 
-    @functools.cached_property
+    @property
     def built(self) -> Built:
         """The program as CUDA C++, and as a cubin when one is asked for. (Two threads must not ask first at once.)"""
-        return build(self, config.read())
+        known = vars(self)
+        if "_built" not in known:
+            known["_built"] = build(self, config.read())
+        made: Built = known["_built"]
+        return made
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,8 @@ class Built:
         self.emitted = emitted
         self._config = config
         self._store = store
-        self._lock = threading.RLock()  # a finalizer or signal handler may call the kernel that is being compiled
+        self._lock = Lock()
+        self._texts: dict[str, str] = {}
         self._made: tuple[str, bytes] | None = None
 
     @property
@@ -196,8 +200,11 @@ class Built:
                 "registers), which strict=True forbids: use fewer registers, or raise max_registers"
             )
 
-    @functools.cached_property
+    @property
     def ptx(self) -> str:
+        return self._once("ptx", self._compile_ptx)
+
+    def _compile_ptx(self) -> str:
         return toolchain.compile_ptx(
             self.emitted.text,
             self.program.target,
@@ -206,17 +213,24 @@ class Built:
             locate=self.emitted.place,
         )
 
-    @functools.cached_property
+    @property
     def sass(self) -> str:
-        return disassemble.sass(self.cubin, self._config)
+        return self._once("sass", lambda: disassemble.sass(self.cubin, self._config))
 
-    @functools.cached_property
+    def _once(self, name: str, make: Callable[[], str]) -> str:
+        """What `make` gives, once. (A cached property of Python 3.11 has one lock for all programs.)"""
+        with self._lock:
+            if name not in self._texts:
+                self._texts[name] = make()
+            return self._texts[name]
+
+    @property
     def executable(self) -> Executable:
         """The program compiled. Raises CompileError."""
         key, cubin = self._obtained()
         return Executable(self.program, self.emitted.entry, cubin, key, self.code)
 
-    @functools.cached_property
+    @property
     def resources(self) -> Resources:
         return Resources.of(self.executable)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from warpjit.frontend.admit import admit
 from warpjit.frontend.kinds import Specialization
 from warpjit.isa.target import Target
 from warpjit.kernel import Kernel, present, resolve_target
+from warpjit.locks import Lock
 from warpjit.methods import KernelMethod
 
 
@@ -34,7 +34,7 @@ class Compiled:
         self.constants = dict(constants)
         self._built = built
         self._loaded: dict[int, Loaded] = {}
-        self._lock = threading.RLock()  # a finalizer or signal handler may call what is being loaded
+        self._lock = Lock()
         self._dispatch = Dispatch(kernel.signature, self._bind, self._run)
         calls(self, self._dispatch.call)
 

@@ -6,7 +6,6 @@ The stages of a program's making are listed by `stages.program_of`, which is loa
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +26,7 @@ from warpjit.frontend.source import FunctionSource
 from warpjit.frontend.specialize import specialize
 from warpjit.isa.target import MAX_REGISTERS, MIN_REGISTERS, Target
 from warpjit.launchable import Executable
+from warpjit.locks import Lock
 from warpjit.methods import Binding, KernelMethod, binding_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Kernel:
         self._loaded: dict[tuple[Specialization, int], tuple[Loaded, ...]] = {}
         self._functions: dict[tuple[bytes, str, int], Function] = {}
         self._limited: dict[int, Kernel] = {}
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._dispatch = Dispatch(self.signature, self.signature.bind, self._run)
         calls(self, self._dispatch.call)
         functools.update_wrapper(self, plain)

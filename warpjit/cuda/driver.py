@@ -22,6 +22,7 @@ from typing import Any
 from warpjit.cuda.launch import Dim3, PreparedLaunch
 from warpjit.errors import LaunchError, TargetError
 from warpjit.isa.target import DEFAULT_SHARED, PORTABLE_CLUSTER, Target
+from warpjit.locks import Lock
 
 LIBRARY = "libcuda.so.1"
 
@@ -264,7 +265,7 @@ class Function:
 
 
 _shared: dict[str, Driver] = {}
-_shared_lock = threading.Lock()
+_shared_lock = Lock()
 
 
 def driver() -> Driver:

@@ -7,7 +7,6 @@ What candidates are (configurations of one kernel, or tiles that kernels are bui
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from warpjit.cuda.driver import present_target
 from warpjit.errors import ArgumentError, LaunchError, TargetError, TraceError, TuningError, WarpjitError
 from warpjit.isa.target import Target
 from warpjit.kernel import cpu_target
+from warpjit.locks import Lock
 from warpjit.store import Store, store_of
 from warpjit.tuner.candidates import Candidate, code_of, compiled, sentence, state_of
 from warpjit.tuner.config import Config
@@ -65,7 +65,7 @@ class Tuner:
         self.name, self.settings = name, settings
         self._store = store
         self._known: dict[Key, Choice] = {}
-        self._locks: dict[Key, threading.RLock] = {}
+        self._locks: dict[Key, Lock] = {}
         self._said = False
 
     def key_of(self, problem: Problem) -> Key:
@@ -84,7 +84,7 @@ class Tuner:
         be tuned), TuningError (nothing runs; the reasons are listed).
         """
         key = self.key_of(problem)
-        with self._locks.setdefault(key, threading.RLock()):
+        with self._locks.setdefault(key, Lock()):
             found = None if again else self._known.get(key)
             if found is None or found is unlike:
                 found = _Choosing(self, problem, key).choice(again)
