@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from warpjit import T, warpjit
+from warpjit import T, WarpjitError, warpjit
 from warpjit.kernels.matmul import matmul
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,14 +62,17 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("block", MISTAKES)
-def test_the_mistakes_are_answered_as_shown(block, tmp_path):
+def test_the_mistakes_are_answered_as_shown(block, tmp_path, monkeypatch):
     right, wrong = MISTAKES[block]
     assert EXAMPLE.count(right) == 1
     assert f"`{right.rstrip(':').removeprefix('16, 8, layout=').removeprefix('for q in ')}`" in README
-    done = run_on_cpu(EXAMPLE.replace(right, wrong), tmp_path)
-    assert done.returncode == 1
-    said = done.stderr[done.stderr.index("\nwarpjit.errors.") + 1 :].removeprefix("warpjit.errors.")
-    assert said.replace(str(tmp_path / "warp_matmul.py"), "warp_matmul.py") == blocks("text")[block]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    script = tmp_path / "warp_matmul.py"
+    script.write_text(EXAMPLE.replace(right, wrong), encoding="utf-8")
+    with pytest.raises(WarpjitError) as caught:
+        runpy.run_path(str(script), run_name="__main__")
+    said = "".join(traceback.format_exception_only(caught.value)).removeprefix("warpjit.errors.")
+    assert said.replace(str(script), "warp_matmul.py") == blocks("text")[block]
 
 
 # ---- the shorter snippets ---------------------------------------------------------------------------------------
