@@ -261,6 +261,21 @@ def test_the_configured_directory_is_taken_and_made_absolute(tmp_path: Path, mon
     assert default_root(Config(cache_dir="here")) == tmp_path / "here"
 
 
+def test_who_waits_for_nobody_loads_no_package(tmp_path: Path) -> None:
+    """Also who compiles, and adds to the index."""
+    program = (
+        "import sys\n"
+        "from warpjit.store import Store\n"
+        f"store = Store({str(tmp_path)!r})\n"
+        f"store.obtain({KEY!r}, lambda: ({{}}, b'cubin'))\n"
+        f"store.change_index({KEY!r}, lambda old: {{'a': 1}})\n"
+        "print(sorted({'filelock', 'platformdirs', 'asyncio'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert len(list(tmp_path.rglob("*.lock"))) == 2
+
+
 def test_the_store_imports_no_heavy_package() -> None:
     program = (
         "import sys, warpjit.store\n"

@@ -3,7 +3,7 @@
 Entries are right without any lock (`files`). This only keeps eight ranks that start together from compiling one kernel
 eight times. A holder that dies frees the lock, one that hangs costs a wait that is bounded; on a file system without
 locks there is no wait. Keys share a fixed number of lock files, which are never removed by us: a removed one could be
-locked by two.
+locked by two. Who finds a lock free loads no package for it: filelock is for waiting.
 """
 
 from __future__ import annotations
@@ -61,13 +61,18 @@ class Locks:
 
     def _wait(self, stripe: str, published: Callable[[], bool], patience: float, held: ExitStack) -> bool:
         """Have the lock in `held`, or not; whether another process had it."""
-        import filelock  # noqa: PLC0415  a hit does without
-
         deadline, waited = time.monotonic() + patience, False
         try:
             make_private(self._folder)
             path = self._folder / f"{stripe}.lock"
-            _probe(path)
+            descriptor = _take(path)
+            if descriptor is not None:
+                self._mine[stripe] = threading.get_ident()
+                held.callback(_give, descriptor)
+                held.callback(self._mine.pop, stripe, None)
+                return waited
+            import filelock  # noqa: PLC0415  who need not wait does without
+
             lock: Any = filelock.FileLock(path)
             while True:
                 try:
@@ -91,15 +96,33 @@ class Locks:
             return waited
 
 
-def _probe(path: Path) -> None:
-    """OSError where the file system has no locks: some versions of filelock take that for a lock that is held."""
+def _take(path: Path) -> int | None:
+    """A descriptor that has the lock; None: somebody else has it.
+
+    OSError where the file system has no locks: some versions of filelock take that for a lock that is held.
+    """
     if fcntl is None:
-        return
+        return None
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    taken = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Some versions of filelock remove the file of a lock that they release: the lock of such a file is nobody's.
+        taken = os.fstat(descriptor).st_nlink > 0
     except BlockingIOError:
-        return
+        pass
+    finally:
+        if not taken:
+            os.close(descriptor)
+    return descriptor if taken else None
+
+
+def _give(descriptor: int) -> None:
+    """Unlocked first: a forked child may have the descriptor as well."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    except OSError:
+        pass
     finally:
         os.close(descriptor)
 
