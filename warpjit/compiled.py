@@ -117,8 +117,9 @@ def compile(kernel: Any, *args: Any, target: Any = None, **constants: Any) -> Co
     target     "cuda" or None: the present GPU, else WARPJIT_TARGET, else sm_90a; or any of sm_75 and later
     constants  the kernel's compile-time constants
 
-    Raises TraceError, ArgumentError, TargetError and CompileError. Where there is neither a GPU nor a compiler, and no
-    target is named, the result can be called (it simulates) and has its `source`.
+    Raises TraceError, ArgumentError, TargetError and CompileError. Where there is no compiler, the store may have what
+    another machine's made of the same text; where there is no GPU either, and no target is named, the result can be
+    called without (it simulates) and has its `source`.
     """
     if isinstance(kernel, KernelMethod):  # the object stays the first argument, also of what this gives
         kernel, args = kernel.kernel, (kernel.owner, *args)
