@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,20 @@ class Fields:
     fraction: int
     infinity: bool = True
 
-    @property
+    @cached_property
     def bias(self) -> int:
         return (1 << self.exponent - 1) - 1
 
-    @property
+    @cached_property
     def sign(self) -> int:
         return 1 << self.exponent + self.fraction
 
-    @property
+    @cached_property
     def top(self) -> int:
         """The exponent field full of ones, in place."""
         return (1 << self.exponent) - 1 << self.fraction
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """The largest finite number's bits."""
         return self.top - 1 if self.infinity else self.sign - 2
@@ -60,6 +61,7 @@ def is_nan(bits: int, name: str) -> bool:
     return bits % fields.sign > (fields.top if fields.infinity else fields.largest)
 
 
+@lru_cache(maxsize=1 << 16)
 def exact(bits: int, name: str) -> Fraction | float:
     """The value of a bit pattern: a fraction, or an infinite or NaN float."""
     fields = FIELDS[name]
@@ -70,7 +72,8 @@ def exact(bits: int, name: str) -> Fraction | float:
         return sign * float("inf")
     field, fraction = divmod(magnitude, 1 << fields.fraction)
     whole = fraction + (1 << fields.fraction if field else 0)
-    return sign * whole * Fraction(2) ** ((field or 1) - fields.bias - fields.fraction)
+    places = fields.bias + fields.fraction - (field or 1)
+    return Fraction(sign * whole, 1 << places) if places > 0 else Fraction(sign * whole << -places)
 
 
 def nearest(value: Fraction | int, name: str, negative_zero: bool = False) -> int:
