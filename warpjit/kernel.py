@@ -91,18 +91,12 @@ class Kernel:
             raise ArgumentError(f"max_registers: expected {MIN_REGISTERS} to {MAX_REGISTERS} but got {max_registers!r}")
         with self._lock:
             if max_registers not in self._limited:
-                self._limited[max_registers] = self._with(replace(self.options, max_registers=max_registers))
+                other: Kernel = object.__new__(Kernel)
+                other.binding = self.binding
+                options = replace(self.options, max_registers=max_registers)
+                other._set_up(self.function, options, self.function_source, self.signature)
+                self._limited[max_registers] = other
             return self._limited[max_registers]
-
-    def anew(self) -> Kernel:
-        """The same kernel, which knows no program, and none of whose locks is held."""
-        return self._with(self.options)
-
-    def _with(self, options: Options) -> Kernel:
-        other: Kernel = object.__new__(Kernel)
-        other.binding = self.binding
-        other._set_up(self.function, options, self.function_source, self.signature)
-        return other
 
     # ---- in a class --------------------------------------------------------------------------------
 

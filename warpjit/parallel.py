@@ -151,7 +151,6 @@ def _missing(
 
 
 def _attempt(kernel: Any, specialization: Specialization, target: Target, waits: Callable[[float], None]) -> None:
-    kernel = kernel.anew()  # a thread of the original may have held this one's lock
     built = kernel.built(specialization, target)
     waits(Nvcc.of(config.read()).seconds)
     built.executable  # noqa: B018  it is the store that keeps it

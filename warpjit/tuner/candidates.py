@@ -237,9 +237,8 @@ def _attempt(call: Call, target: Target, limits: Limits, waits: Callable[[float]
     """Trace and compile into the store, in a copy of the process. An entry's JSON, if the candidate falls out by that;
     what is the call's own error is raised."""
     built: Built | None = None
-    kernel = call.candidate.kernel.anew()  # a thread of the original may have held this one's lock
     try:
-        built = kernel.built(call.specialization, target)
+        built = call.built(target)
         reason = _too_much(built.program.plan, target, limits)
         if reason:
             return call.failed(State.PRUNED, reason, built.code).to_json()
@@ -249,7 +248,7 @@ def _attempt(call: Call, target: Target, limits: Limits, waits: Callable[[float]
         raise
     except WarpjitError as error:
         return call.failed(state_of(error), sentence(error), built.code if built else "").to_json()
-    kernel.keep(built, call.specialization)
+    call.candidate.kernel.keep(built, call.specialization)
     return None
 
 
