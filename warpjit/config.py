@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from warpjit.record import record
 
 VERSION = "0.1.0"
 """Of the package; entries of the store say it."""
 
 
-@dataclass(frozen=True)
+@record
 class Config:
     """A snapshot of the environment.
 

@@ -9,10 +9,11 @@ found; this file only holds and prints.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Frame:
     """One source range: `line` counts from 1, columns count characters from 0, `end_column` is exclusive."""
 
@@ -35,7 +36,7 @@ class Frame:
         return f"{head}\n    {shown}\n    {' ' * start}{'^' * width}"
 
 
-@dataclass(frozen=True)
+@record
 class Loc:
     """A place in the user's program: the frames from the kernel down to the innermost inlined helper."""
 
@@ -50,10 +51,6 @@ class Loc:
         """The innermost line, 0 where no place is known."""
         return self.frames[-1].line if self.frames else 0
 
-    def within(self, outer: Loc) -> Loc:
-        """This place as seen from a call at `outer`."""
-        return Loc(outer.frames + self.frames)
-
     def render(self) -> str:
         return "\n".join(frame.render() for frame in self.frames)
 
@@ -61,7 +58,7 @@ class Loc:
 NOWHERE = Loc()
 
 
-@dataclass(frozen=True)
+@record
 class Note:
     """A second place, or a fact, that a finding needs to be understood."""
 
@@ -69,7 +66,7 @@ class Note:
     loc: Loc = NOWHERE
 
 
-@dataclass(frozen=True)
+@record
 class Finding:
     """One thing that is wrong, where, and what else belongs to it."""
 

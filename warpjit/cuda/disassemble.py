@@ -13,17 +13,18 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from warpjit.config import Config
 from warpjit.errors import CompileError
+from warpjit.record import record
 
 _PACKAGES = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvdisasm-cu12")
 _ADVICE = "nvdisasm was not found: install the CUDA toolkit (CUDA_HOME or PATH) or run pip install nvidia-cuda-nvdisasm"
 
 
-@dataclass(frozen=True)
+@record
 class Instruction:
     """One machine instruction.
 
@@ -51,7 +52,7 @@ class Instruction:
         return self.target is not None and self.mnemonic in ("BRA", "JMP", "BRX", "JMX")
 
 
-@dataclass(frozen=True)
+@record
 class Loop:
     """What a backward jump encloses: addresses of the first and the last instruction, of one function."""
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from warpjit.errors import CompileError
+from warpjit.record import record
 
 _FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
@@ -34,7 +34,7 @@ _RESERVED_SHARED = 1024
 """What the section of a kernel's shared memory begins with where `.nv.shared.reserved.0` exists (sm_90 and later)."""
 
 
-@dataclass(frozen=True)
+@record
 class Section:
     """A section of the file. `size` is in bytes; `data` is empty if the section has none in the file."""
 
@@ -45,7 +45,7 @@ class Section:
     data: bytes
 
 
-@dataclass(frozen=True)
+@record
 class Parameter:
     """Where a kernel's parameter is in constant memory, from the first one on: offset and size in bytes.
 
@@ -58,7 +58,7 @@ class Parameter:
     size: int
 
 
-@dataclass(frozen=True)
+@record
 class Resources:
     """What one kernel takes.
 
@@ -75,7 +75,7 @@ class Resources:
     parameter_bytes: int
 
 
-@dataclass(frozen=True)
+@record
 class _Attribute:
     number: int
     words: tuple[int, ...]

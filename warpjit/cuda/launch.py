@@ -12,8 +12,9 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from warpjit.record import record
 
 if TYPE_CHECKING:
     from warpjit.cuda.driver import Function
@@ -36,7 +37,7 @@ class _Configuration(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slot:
     """The ctypes objects of one launch at a time.
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from warpjit.errors import NOWHERE, CompileError, Finding, Loc, Note, WarpjitError
+from warpjit.record import record
 
 Locate = Callable[[int], Loc]
 """From a line of the generated text, counted from 1, to the user's place (`NOWHERE` if it has none)."""
 
 
-@dataclass(frozen=True)
+@record
 class CompilerMessage:
     """One thing that a tool said.
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from warpjit.errors import InstructionError
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Hole:
     """A place for the operand `name`, or for its register `index`."""
 

@@ -23,6 +23,7 @@ from warpjit.cuda import processes
 from warpjit.cuda.messages import CompilerMessage, Locate, parse_messages, refusal, with_text_lines
 from warpjit.errors import CompileError
 from warpjit.isa.target import Target
+from warpjit.record import record
 from warpjit.store import Store, key_of
 
 BASE_FLAGS = ("-std=c++17", "-w", "-D__CUDA_RUNTIME_H__")
@@ -37,7 +38,7 @@ class NoCompilerError(CompileError):
     """nvcc or PyCUDA is not installed: nothing can be built here, whatever the text says."""
 
 
-@dataclass(frozen=True)
+@record
 class Compiled:
     """A cubin, and what the compiler said although it succeeded (often nothing)."""
 

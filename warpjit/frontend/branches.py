@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic, merge, planned
@@ -23,11 +23,12 @@ from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Assign, Declare, If, Local, Op
+from warpjit.record import changed, record
 
 Arm = Callable[[], None]
 
 
-@dataclass(frozen=True)
+@record
 class Join:
     """A number that two arms give different values: the local that carries it, and what each arm assigns."""
 
@@ -105,7 +106,7 @@ def _one_way(tracer: Tracer, node: If, condition: Scalar, paths: list[Path]) -> 
     """An `If` of which one arm leaves: what follows belongs to the other arm, whose statements stand after the `If`."""
     builder = tracer.builder
     arms = [tuple(path.block.nodes) if path.ended else () for path in paths]
-    builder.emit(replace(node, then=arms[0], orelse=arms[1]))
+    builder.emit(changed(node, then=arms[0], orelse=arms[1]))
     builder.control = max(builder.control, condition.uniformity, tracer.returned)
     tracer.terminated = True
     for path in paths:
@@ -181,7 +182,7 @@ class Meeting:
 def forgetful(value: Value) -> Value:
     """A value without what only one path knows of its scalars."""
     if isinstance(value, Scalar) and (isinstance(value.atom, Local) or value.atom is None):
-        return replace(value, facts=fact.of_type(value.dtype, value.uniformity), refines=((), ()))
+        return changed(value, facts=fact.of_type(value.dtype, value.uniformity), refines=((), ()))
     return value if parts(value) is None else mapped("", value, lambda key, part: forgetful(part))
 
 

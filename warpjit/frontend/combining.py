@@ -10,7 +10,6 @@ from the same operands. Reductions that have a name (sum, max, min) are in `redu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic, memory
@@ -30,12 +29,13 @@ from warpjit.isa.memory import STORE
 from warpjit.isa.scalar import MOVE
 from warpjit.isa.table import lookup
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 Parts = tuple[Scalar, ...]
 """The numbers that are combined together: one, or a tuple's."""
 
 
-@dataclass(frozen=True)
+@record
 class Combination:
     """How two groups of numbers become one. `function` None: their sums. `single`: the group is one number."""
 

@@ -7,7 +7,6 @@ The plan is `warpjit.isa`'s (`conversion`); here it becomes moves of registers, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -31,6 +30,7 @@ from warpjit.isa.warp import ALL_LANES, SHUFFLE, shuffle_control
 from warpjit.layout import S, TileLayout
 from warpjit.layout.axis import LANES
 from warpjit.layout.recovery import Recovered, recover
+from warpjit.record import record
 
 WORD = 32
 MOVE_MATRIX = "movmatrix.sync.aligned.m8n8.trans.b16"
@@ -82,7 +82,7 @@ def _words(tensor: TensorValue) -> TensorValue:
     return tensor.with_(dtype=dtypes.uint32, shape=(count,), layout=TileLayout(S[count]), offset=0)
 
 
-@dataclass(frozen=True)
+@record
 class _Move:
     """Words of the source and of the target while a plan is applied."""
 

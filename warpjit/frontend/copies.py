@@ -9,7 +9,6 @@ single pointers in `raw`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import groupby
 
@@ -35,13 +34,14 @@ from warpjit.ir.dtypes import int32
 from warpjit.ir.nodes import Atom, OperandValue, Tile
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.layout import ComposeLayout
+from warpjit.record import record
 
 BARRIER_KEYWORD = "mbar"
 SOURCE_SIZE = "src_size"
 """The operand that says how many bytes of a chunk are read; the rest becomes 0."""
 
 
-@dataclass(frozen=True)
+@record
 class Copy:
     """One `tile.apply`: both tiles have `shape` and fall into chunks of `elements` elements, `bytes` bytes."""
 
@@ -55,7 +55,7 @@ class Copy:
         return TraceError(f"{self.row.text}: {sentence}")
 
 
-@dataclass(frozen=True)
+@record
 class Part:
     """One copy of this thread: its chunk, who has it, and how many of its bytes are read (None: all)."""
 

@@ -8,7 +8,6 @@ lane to lane. What loads and stores whole fragments is in `matrices`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -28,6 +27,7 @@ from warpjit.isa.proof import prove
 from warpjit.isa.row import Operand, Row
 from warpjit.layout import Axis, ComposeLayout, Iter, TileLayout, laneid, m, warpid, wid_in_wg
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 
 def lane(builder: Builder) -> Scalar:
@@ -133,7 +133,7 @@ def each(builder: Builder, tensor: TensorValue) -> tuple[tuple[Index, ...], ...]
     return tuple(result)
 
 
-@dataclass(frozen=True)
+@record
 class Digit:
     """A part of a coordinate: `weight` · ((lane or register // stride) % extent)."""
 
@@ -196,7 +196,7 @@ def _check_inverse(tensor: TensorValue, layout: TileLayout, shape: Sequence[int]
 # ---- as an operand ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class OperandView:
     """A fragment cut into the atoms of an operand; `counts` names its repeats."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from enum import Enum
 from types import FunctionType
 from typing import Any, TypeAlias
 
 from warpjit.frontend.language.types import Dynamic
 from warpjit.ir.dtypes import DType
+from warpjit.record import record
 
 BASE_ALIGNMENT = 16
 """Bytes; whether a tensor's base has this alignment is one bit of its key."""
@@ -34,7 +35,7 @@ class Stride(Enum):
     FREE16 = "free16"  # a hidden argument, a multiple of 16 bytes
 
 
-@dataclass(frozen=True)
+@record
 class TensorKind:
     """A tensor: static sizes are ints, runtime ones the `Dynamic` that stands for them.
 
@@ -60,7 +61,7 @@ class TensorKind:
         )
 
 
-@dataclass(frozen=True)
+@record
 class ScalarKind:
     """A runtime scalar."""
 
@@ -70,7 +71,7 @@ class ScalarKind:
         return f"a number of type {self.dtype}"
 
 
-@dataclass(frozen=True)
+@record
 class ConstantKind:
     """A compile-time constant. Values compare with their types, floats by their bits: 1, True and 1.0 differ."""
 
@@ -81,7 +82,7 @@ class ConstantKind:
         return f"the constant {self.value!r}"
 
 
-@dataclass(frozen=True)
+@record
 class TupleKind:
     items: tuple[Kind, ...]
 
@@ -92,7 +93,7 @@ class TupleKind:
 Kind: TypeAlias = TensorKind | ScalarKind | ConstantKind | TupleKind
 
 
-@dataclass(frozen=True)
+@record
 class Specialization:
     """The kinds of all parameters, in the signature's order: what a kernel is traced for."""
 

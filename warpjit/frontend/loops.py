@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend import arithmetic
@@ -26,12 +25,13 @@ from warpjit.frontend.tracer import STATEMENTS, ExpandedFrame, LoopFrame, Tracer
 from warpjit.frontend.values import Scalar, Value
 from warpjit.ir import dtypes
 from warpjit.ir.nodes import Break, Const, For, If, Local, Node, While
+from warpjit.record import record
 
 MAX_EXPANDED = 4096
 END = object()
 
 
-@dataclass(frozen=True)
+@record
 class Unrolled:
     """`T.unroll(...)`: what it iterates over."""
 

@@ -8,7 +8,6 @@ the instruction's own is in `tiles`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -27,13 +26,14 @@ from warpjit.isa.operands import Group
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.tile_proof import Blocks, prove_blocks
 from warpjit.layout import ComposeLayout
+from warpjit.record import record
 
 Ints = npt.NDArray[np.int64]
 Steps: TypeAlias = tuple[tuple[int, int], ...]
 BLOCK = 8  # rows and columns of a matrix of the instruction
 
 
-@dataclass(frozen=True)
+@record
 class Move:
     """The operands of a matrix move: the fragment's, and the memory's."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from warpjit.errors import Finding, Loc, Note
@@ -20,12 +19,13 @@ from warpjit.frontend.values import KernelObject, Poison, Scalar, Unbound, Value
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Assign, Local
+from warpjit.record import record
 
 RESULT, RETURNED = "return value", "has returned"
 """Names of a helper: what it returns, and whether a `return` in a loop has ended it."""
 
 
-@dataclass(frozen=True)
+@record
 class Bound:
     """A name's value at the end of a path, and where it got it."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from warpjit.errors import Finding, Loc, Note
 from warpjit.frontend.values import KernelObject, Value
+from warpjit.record import record
 
 _CLASSES: dict[type, type] = {}
 
@@ -61,7 +62,7 @@ class Made:
             self.bound[name] = loc
 
 
-@dataclass(frozen=True)
+@record
 class Picture:
     """The attributes of one object at one time."""
 

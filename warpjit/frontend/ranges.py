@@ -7,7 +7,6 @@ it counts iterations in 64 bits. How a body is traced is `loops`'.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
@@ -17,9 +16,10 @@ from warpjit.frontend.values import Linear, Scalar, Value
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Facts
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Range:
     """The arguments of `range`: ints or integer scalars; the step is static and not zero.
 
@@ -62,7 +62,7 @@ def runtime_range(args: Sequence[Value], what: str = "range") -> Range:
 # ---- counting ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Counted:
     """How the loop runs: its own variable from start to stop, by step once for each copy of the body.
 

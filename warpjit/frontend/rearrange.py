@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -13,11 +12,12 @@ from warpjit.frontend import arithmetic
 from warpjit.frontend.addresses import Index, shown, static_int
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
+from warpjit.record import record
 
 _TOKEN = re.compile(r"\s*(\(|\)|->|[A-Za-z_]\w*|\d+)")
 
 
-@dataclass(frozen=True)
+@record
 class Pattern:
     """`lhs -> rhs` of a rearrangement: groups of names, "1" for a unit axis."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from warpjit.errors import TraceError
 from warpjit.frontend import arithmetic
@@ -19,6 +18,7 @@ from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, Value
 from warpjit.ir.facts import Uniformity
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 SCOPES = ("thread", "warp", "warpgroup", "cta")
 
@@ -31,7 +31,7 @@ TOGETHER = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Chunk:
     """One chunk of this thread: where it starts, and whether this thread has it (None: every thread of the scope)."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from warpjit.errors import ArgumentError, TraceError
 from warpjit.frontend.language.types import SCALAR_TYPES, ScalarType, Tensor, constexpr
 from warpjit.ir.dtypes import DType
+from warpjit.record import record
 
 NOTHING = inspect.Parameter.empty
 """Stands where there is no default and no value."""
@@ -26,7 +27,7 @@ class ParameterKind(Enum):
     CONSTANT = "constant"
 
 
-@dataclass(frozen=True)
+@record
 class Parameter:
     """One parameter. `tensor` for a tensor annotation, `dtype` for a scalar one; `owner`: what a method belongs to."""
 

@@ -6,7 +6,6 @@ Nothing is moved; the only statements written are the arithmetic of runtime star
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -29,9 +28,10 @@ from warpjit.frontend.values import Linear, Scalar, TensorValue, Value
 from warpjit.ir import dtypes
 from warpjit.ir.nodes import GlobalBuffer, Registers
 from warpjit.layout import ComposeLayout, TileLayout, m
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Box:
     """What a subscript keeps of one axis: `extent` elements from `start`; `drop`: one element, the axis goes."""
 

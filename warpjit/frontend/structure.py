@@ -6,13 +6,13 @@ They exist while tracing; their parts may be numbers of the device. Where contro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from warpjit.frontend.values import Value, bundle_fields
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Pair:
     """One part of two values of one structure; `key` names it: "state.stage", "pair[0]"."""
 

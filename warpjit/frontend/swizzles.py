@@ -7,7 +7,6 @@ or nothing at all. Parts whose bits may meet are swizzled together. Multiples of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
 from warpjit.frontend import arithmetic
@@ -16,9 +15,10 @@ from warpjit.frontend.values import Linear, Scalar
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Local
 from warpjit.layout import ComposeLayout
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Part:
     """A part of an offset, and the bits that it may have (None: it may be negative, or has no bound)."""
 

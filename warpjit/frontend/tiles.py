@@ -29,6 +29,7 @@ from warpjit.isa.row import Kind, Mode, Operand, Row
 from warpjit.isa.tile_proof import prove_tile
 from warpjit.layout import Axis, ComposeLayout, TileLayout, m
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 # ---- operands of tile.apply --------------------------------------------------------------------------------------
 
@@ -52,7 +53,7 @@ class Issues:
         return dict(zip(self.operand.repeats, self.repeats[len(self.batch) :], strict=True))
 
 
-@dataclass(frozen=True)
+@record
 class Application:
     """One `tile.apply` being traced."""
 

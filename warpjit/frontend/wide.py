@@ -8,7 +8,6 @@ through its registers: asynchronous copies are `copies`, single elements `memory
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from warpjit.isa.memory import LOAD, STORE
 from warpjit.isa.scalar import MOVE, PACK64
 from warpjit.isa.wide_memory import LOAD_WORDS, STORE_WORDS
 from warpjit.layout import S, TileLayout
+from warpjit.record import record
 
 WIDTHS = (16, 8, 4, 2, 1)
 """Bytes that one access may move (PTX manual, sections "ld" and "st": vectors of up to 128 bits)."""
@@ -41,7 +41,7 @@ IN_FLIGHT = 64
 """Registers that hold what a thread has loaded and not yet stored, at most."""
 
 
-@dataclass(frozen=True)
+@record
 class Side:
     """A tile in global or shared memory, and how it is called in a sentence ("T.copy: dst")."""
 
@@ -57,7 +57,7 @@ class Side:
             check_aligned(self.what, builder, self.tensor, self.shape, elements, need)
 
 
-@dataclass(frozen=True)
+@record
 class Cut:
     """Chunks of `bytes` bytes: `elements` elements each, `words` words of type `word`."""
 
@@ -330,7 +330,7 @@ def copy(
         _move(tracer.builder, cut, to, of, chunks[first : first + together], ends, caches)
 
 
-@dataclass(frozen=True)
+@record
 class _Move:
     """One chunk of this thread: its registers, where it comes from and goes, and in which lanes (None: all)."""
 

@@ -6,6 +6,7 @@ Known here: how a type is called and stored, and which type two operands meet in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -15,9 +16,9 @@ import numpy as np
 from warpjit.errors import TraceError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """One data type.
+    """One data type. There is one object of each: types are compared and looked up at every operation.
 
     name   as torch spells it, e.g. "bfloat16"
     kind   "float" | "int" (signed) | "uint" | "bool" | "barrier" | "pair" (two floats in one word, see `element`)
@@ -34,14 +35,9 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
-    # A name stands for one type. Types are compared and looked up at every operation that is traced or simulated: by
-    # the name, whose hash the string remembers, and with the properties worked out once.
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, DType) and self.name == other.name)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]:
+        """A copy, or what another process gets, is that process's own object of the type."""
+        return _named, (self.name,)
 
     @cached_property
     def bytes(self) -> int:
@@ -140,6 +136,11 @@ DTYPES: dict[str, DType] = {
 uint1 = DType("uint1", "uint", 1, "b1")
 tf32 = DType("tf32", "float", 32, "tf32")
 
+
+def _named(name: str) -> DType:
+    return next(each for each in (*DTYPES.values(), uint1, tf32) if each.name == name)
+
+
 _APART = {"bool": np.bool_, "mbarrier": np.uint64, "float16x2": np.uint32, "bfloat16x2": np.uint32}
 
 
@@ -185,6 +186,7 @@ def dtype_of(array: np.ndarray[Any, Any]) -> DType:
     return found
 
 
+@cache
 def promote(a: DType, b: DType) -> DType:
     """The type in which operands of types `a` and `b` meet.
 

@@ -19,7 +19,6 @@ Not here: wgmma; 8-bit floats (`matrix_fp8`), float64 (`matrix_double`) and inte
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from warpjit.errors import TraceError
 from warpjit.ir.dtypes import DType, bfloat16, float16, float32
 from warpjit.ir.nans import FORMATS, FloatFormat, canonical_nan
 from warpjit.ir.rounding import float64_to_float32_toward_zero, round_float
+from warpjit.record import record
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,7 @@ _ABSENT = -8192
 _RESULTS_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True)
+@record
 class _OperandType:
     """How the bits of a matrix operand are read.
 
@@ -71,7 +71,7 @@ _FACTORS = ("f16", "bf16", "tf32")
 _RESULTS = {"f16": float16, "f32": float32}
 
 
-@dataclass(frozen=True)
+@record
 class _Terms:
     """An operand taken apart: parallel arrays.
 

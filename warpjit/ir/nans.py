@@ -13,17 +13,17 @@ Not here: which operations yield a NaN, which is IEEE 754's matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from warpjit.ir.dtypes import DType, bfloat16, dtype_of, float8_e4m3fn, float8_e5m2, float16, float32, float64
+from warpjit.record import record
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@record
 class FloatFormat:
     """The fields of a float: `exponent` and `fraction` bits under one sign bit, and the canonical NaN's bits."""
 

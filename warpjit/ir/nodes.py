@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 from warpjit.errors import NOWHERE, Loc
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity
+from warpjit.record import record
 
 
 class Instruction(Protocol):
@@ -29,7 +30,7 @@ class Instruction(Protocol):
 # ---- values -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Const:
     """A literal. Integers and bools are exact; a float holds the value already rounded to `dtype`."""
 
@@ -37,7 +38,7 @@ class Const:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Local:
     """A scalar of one thread. `name` is unique in the kernel and an identifier of Python."""
 
@@ -48,7 +49,7 @@ class Local:
         return hash(self.name)  # which the string remembers: sums of locals are looked up all the time
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Registers:
     """`count` registers of each lane: what `T.alloc_local` gives. `word` is a 32- or 64-bit type; narrower
     elements are packed into 32-bit words, the first element in the low bits."""
@@ -58,7 +59,7 @@ class Registers:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slot:
     """One register of `registers`, by a static index. Its type is `registers.word`."""
 
@@ -76,7 +77,7 @@ Atom: TypeAlias = Const | Local | Slot
 # ---- memory -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GlobalBuffer:
     """The memory of a tensor parameter, from the first byte of element (0, …, 0). `index` counts arguments;
     `align` is the number of bytes that the base is known to be a multiple of; `wide`: offsets into it may need
@@ -94,7 +95,7 @@ class GlobalBuffer:
         return "global"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SharedBuffer:
     """One allocation in the CTA's dynamic shared memory; the plan decides where it lies."""
 
@@ -107,7 +108,7 @@ class SharedBuffer:
         return "shared"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstantBuffer:
     """A table that is part of the kernel: `data` are the bytes of its elements."""
 
@@ -123,7 +124,7 @@ class ConstantBuffer:
 Buffer: TypeAlias = GlobalBuffer | SharedBuffer | ConstantBuffer
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Access:
     """Which element an address means, for findings: tensor, coordinates and extents (ints or atoms)."""
 
@@ -132,7 +133,7 @@ class Access:
     shape: tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Address:
     """`buffer` + `offset` + `constant`, in bytes. `offset` is an int32 or int64 atom, or None for 0."""
 
@@ -145,14 +146,14 @@ class Address:
 # ---- operands that differ from issue to issue of one operation ---------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fragment:
     """The registers of a fragment operand: `items[issue][register]`, each a slot, or a scalar that stands in."""
 
     items: tuple[tuple[Atom, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tile:
     """The address that this lane gives, for each issue."""
 
@@ -165,7 +166,7 @@ OperandValue: TypeAlias = Const | Local | Slot | Fragment | Address | Tile | Non
 # ---- statements -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """`issues` executions of `row`, one after the other.
 
@@ -190,7 +191,7 @@ class Op:
         return dict(self.params).get(name, default)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declare:
     """A carried local comes into being, without a value."""
 
@@ -198,7 +199,7 @@ class Declare:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assign:
     """`local` takes the value of `value` (same type)."""
 
@@ -207,7 +208,7 @@ class Assign:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assume:
     """A promise by the user: `condition` is true here. The simulator checks it."""
 
@@ -215,7 +216,7 @@ class Assume:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Allocate:
     """Registers come into being (unwritten), each time control passes here."""
 
@@ -223,7 +224,7 @@ class Allocate:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class For:
     """`variable` = start, start + step, … while it is before `stop`; `step` is a nonzero int and the
     variable never overflows its type. The body does not assign it."""
@@ -237,7 +238,7 @@ class For:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class While:
     """Run `head`, leave if `condition` is false, run `body`, again."""
 
@@ -248,7 +249,7 @@ class While:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class If:
     condition: Atom
     then: tuple[Node, ...]
@@ -257,17 +258,17 @@ class If:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Break:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Continue:
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Return:
     loc: Loc = field(default=NOWHERE, compare=False)
 
@@ -283,7 +284,7 @@ PlanExpr: TypeAlias = int | float | bool | tuple[object, ...]
 + - * // % min max < <= == != > >= and or not select."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """One parameter of the generated kernel: a tensor's base address, or a scalar computed by the plan."""
 
@@ -291,7 +292,7 @@ class Parameter:
     source: PlanExpr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Launch:
     """Grid may be runtime, block and cluster are static."""
 

@@ -19,7 +19,6 @@ Left out: acquire and release forms, clusters, vectors with a result, vectors of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -30,6 +29,7 @@ from warpjit.isa.memory import SPACES
 from warpjit.isa.needs import EVERYWHERE, since
 from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Row
 from warpjit.isa.scalar_text import result, value
+from warpjit.record import record
 
 _SECTION = "Parallel Synchronization and Communication Instructions: "
 
@@ -121,7 +121,7 @@ TYPES: dict[str, tuple[str, ...]] = {
 SCOPES = ("", ".relaxed.cta", ".relaxed.gpu", ".relaxed.sys")
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """One atomic instruction, with or without a result."""
 
@@ -193,7 +193,7 @@ VECTORS = {"f32": (2, 4), "f16x2": (2, 4), "bf16x2": (2, 4)}
 """How many elements of each type one instruction adds to (PTX manual, section "red": `.vec_32_bit`)."""
 
 
-@dataclass(frozen=True)
+@record
 class VectorForm:
     """Sums of `count` neighbours at one address, a multiple of their size."""
 

@@ -28,11 +28,12 @@ from warpjit.isa.row import Fields, Kind, Operand, Row
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where one element of a fragment is, or what is at one place.
 
@@ -52,7 +53,7 @@ class Place:
     others: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class RowAddress:
     """The lane that gives the address of a row of a tile in memory, and the bytes that are moved there.
 

@@ -23,19 +23,20 @@ from warpjit.isa.row import Row
 from warpjit.isa.table import as_row
 from warpjit.layout import ComposeLayout, Layout, TileLayout
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 WORD = 32
 _IN_PLACE = "every element is in place as it stands"
 
 
-@dataclass(frozen=True)
+@record
 class Rename:
     """Register r of the target is register `registers[r]` of the source, in all lanes: no instruction."""
 
     registers: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Repack:
     """Register r of the target is put together within its lane.
 
@@ -45,14 +46,14 @@ class Repack:
     words: tuple[tuple[tuple[int, int], ...], ...]
 
 
-@dataclass(frozen=True)
+@record
 class MoveMatrix:
     """Register r of the target is `movmatrix` of register `registers[r]` of the source."""
 
     registers: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Shuffle:
     """One `shfl.sync.idx.b32`: lane l reads `register` of the source from lane `lanes[l]`."""
 
@@ -60,7 +61,7 @@ class Shuffle:
     lanes: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Exchange:
     """Registers of other lanes, and what each register of the target is made of.
 
@@ -71,7 +72,7 @@ class Exchange:
     words: tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
 
 
-@dataclass(frozen=True)
+@record
 class ThroughMemory:
     """Elements leave their warp, or move in a way that no shuffle has: through `bytes` of shared memory."""
 
@@ -81,7 +82,7 @@ class ThroughMemory:
 Step: TypeAlias = Rename | Repack | MoveMatrix | Exchange | ThroughMemory
 
 
-@dataclass(frozen=True)
+@record
 class Conversion:
     """How elements get from one layout to another.
 

@@ -7,7 +7,7 @@ fix. Kernels ask the same proofs (`proof`, `tile_proof`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from warpjit.errors import InstructionError, LayoutError
@@ -20,12 +20,13 @@ from warpjit.isa.row import Kind, Operand, Row
 from warpjit.isa.table import as_row
 from warpjit.isa.tile_proof import prove_tile
 from warpjit.layout import ComposeLayout, Layout, TileLayout
+from warpjit.record import record
 
 ENOUGH = 1 << 30
 """More registers than a layout can name: outside of kernels there is no allocation to leave."""
 
 
-@dataclass(frozen=True)
+@record
 class Fit:
     """Whether a layout fits an operand.
 
@@ -139,7 +140,7 @@ def _atom_shape(operand: Operand, dtype: DType, group: Group) -> tuple[int, ...]
     return (*group.extents, *rows, last * max(operand.dtype.bits // dtype.bits, 1))
 
 
-@dataclass(frozen=True)
+@record
 class _Atoms:
     """A matrix cut into the operand's atoms: `shape` is (row repeats, column repeats, rows, columns)."""
 

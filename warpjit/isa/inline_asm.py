@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from warpjit.isa.needs import EVERYWHERE
 from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 SECTION = "Inline PTX Assembly in CUDA"
 
@@ -32,7 +32,7 @@ _OWN_SCOPE = re.compile(r"\.reg\b|(?:^|[;{}])\s*[A-Za-z_$][\w$]*\s*:(?!:)")
 _SHOWN = 48
 
 
-@dataclass(frozen=True)
+@record
 class Effects:
     """What the compiler and the verifier are told of a text.
 

@@ -17,7 +17,6 @@ Left out: forms on whole matrices of two axes, which `T.cuda.tile.apply` offers 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,13 +26,14 @@ from warpjit.isa.needs import families
 from warpjit.isa.row import Array, Asm, Kind, Mode, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 ROW_BYTES = 16
 NEEDS = families(100, 110, 120)
 SPACES = ("shared", "shared::cta")
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """One shape of matrix.
 

@@ -14,11 +14,10 @@ An error is final: every operation on it returns it. Waiting for memory, and who
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from warpjit.isa.row import Array
+from warpjit.record import record
 
 MAX_COUNT = (1 << 20) - 1
 """The largest arrival count and the largest magnitude of the tx-count (section "Size and alignment of mbarrier")."""
@@ -38,7 +37,7 @@ ERRORS = (
 _UNINITIALISED, _BAD_INIT, _TOO_MANY, _TX_RANGE, _BAD_COUNT = range(len(ERRORS))
 
 
-@dataclass(frozen=True)
+@record
 class Fields:
     """The fields of states, as int64 arrays (bool: `initialised`, `failed`)."""
 

@@ -6,16 +6,15 @@ register of which the low 13 bits are not looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from warpjit.ir.dtypes import DType, bfloat16, float16, float32, tf32
 from warpjit.ir.matrix_numerics import mma_fast, mma_sum
 from warpjit.isa.mma_shapes import Product, Shape, mma_row
 from warpjit.isa.needs import since
 from warpjit.isa.row import Array, Needs, Row
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Family:
     """Instructions that differ in k only: `inputs` of A and B, `result` of C and D, where they exist."""
 

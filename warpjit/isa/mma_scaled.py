@@ -14,7 +14,6 @@ None of these rows was compared with a device: they are `unverified`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product as combinations
 
@@ -30,6 +29,7 @@ from warpjit.isa.mma_sparse import SECTION as SPARSE_SECTION
 from warpjit.isa.needs import families, only
 from warpjit.isa.row import Array, Asm, Kind, Needs, Operand, Participants, Row
 from warpjit.isa.sparse_metadata import QUAD, STORED_ROWS, Metadata, chosen
+from warpjit.record import record
 
 WORDS = 8  # 32-bit words of a row of A that are stored, in all of these
 BLACKWELL = families(100, 110, 120)
@@ -37,7 +37,7 @@ SM_120 = families(120)
 SM_120_ONLY = only(120, 121)
 
 
-@dataclass(frozen=True)
+@record
 class Scaling:
     """A combination of kind, blocks and scales that exists.
 
@@ -123,7 +123,7 @@ def _spread(scales: Array, depth: int) -> Array:
     return np.repeat(scales, depth // scales.shape[-1], axis=-1)
 
 
-@dataclass(frozen=True)
+@record
 class _Scaled:
     """A meaning: of one scaling and pair of types, on registers of all lanes."""
 

@@ -15,19 +15,19 @@ Here: nothing that depends on what the elements mean; that stands with the famil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from warpjit.ir.dtypes import DType, float64, uint32
 from warpjit.isa.fragments import Gather
 from warpjit.isa.row import Array, Asm, Kind, Mode, Needs, Operand, Participants, Row
 from warpjit.layout import S, TileLayout, laneid
+from warpjit.record import record
 
 COLUMNS = 8
 SECTION = "Multiply-and-Accumulate Instruction: mma"
 
 
-@dataclass(frozen=True)
+@record
 class Shape:
     """m x n x k of one instruction, in elements; n is 8."""
 

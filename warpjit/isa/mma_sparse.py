@@ -11,7 +11,6 @@ the stored elements with the elements of B that they meet; the others do not exi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import product as combinations
 
@@ -37,6 +36,7 @@ from warpjit.isa.needs import since
 from warpjit.isa.row import Array, Asm, Fields, Kind, Mode, Needs, Operand, Participants, Row
 from warpjit.isa.sparse_metadata import QUAD, QUADS, STORED_ROWS, Metadata, chosen
 from warpjit.layout import S, TileLayout, laneid
+from warpjit.record import record
 
 SECTION = "Multiply-and-Accumulate Instruction: mma.sp / mma.sp::ordered_metadata"
 ORDERED = "sp::ordered_metadata"
@@ -126,7 +126,7 @@ def sparse_row(
 # ---- families -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Family:
     """Instructions that differ in k only: `inputs` of A and B, `result` of C and D."""
 

@@ -7,16 +7,16 @@ repeat axes are unrolled; the atom is the instruction's. Whether a given layout 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Kind, Operand, Row
 from warpjit.layout import Axis, Iter, TileLayout, m, warpid, wid_in_wg
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Group:
     """The warps that execute one operation together, each on its own part of every operand.
 

@@ -12,18 +12,18 @@ driver writes to the process's stdout when it synchronises (CUDA C++ Programming
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from warpjit.ir.dtypes import DType, bool_
 from warpjit.isa.needs import EVERYWHERE
 from warpjit.isa.row import Check, Cxx, Print, Row
 from warpjit.isa.scalar_text import value
+from warpjit.record import record
 
 MAX_ARGUMENTS = 32
 """Values that one call prints at most (CUDA C++ Programming Guide, "Formatted Output": Limitations)."""
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where a check stands: what a failure names."""
 

@@ -23,6 +23,7 @@ from warpjit.isa.places import OWNERS, Atom, Held, Ints, first_of, held, slots_o
 from warpjit.isa.refusal import Counterexample, Fix, Misplaced, Place
 from warpjit.isa.row import Operand, Row
 from warpjit.layout import Layout
+from warpjit.record import record
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Placement:
     repeats: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class _View:
     """What is to be proven, and the words for it."""
 
@@ -170,7 +171,7 @@ def _expected(view: _View) -> str:
 # ---- owners and registers ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class _Wrong:
     """One element that shows that a view does not fit, in words and as data."""
 

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from warpjit.errors import InstructionError
 from warpjit.layout import Layout
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """Where an element is in registers.
 
@@ -26,7 +26,7 @@ class Place:
     warp: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class MemoryPlace:
     """Where an element of a tile is in memory: bytes from the layout's origin."""
 
@@ -36,7 +36,7 @@ class MemoryPlace:
 AnyPlace: TypeAlias = Place | MemoryPlace
 
 
-@dataclass(frozen=True)
+@record
 class Counterexample:
     """One element that shows that a layout does not fit.
 
@@ -53,7 +53,7 @@ class Counterexample:
     witness: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Fix:
     """What would make a refused layout fit.
 

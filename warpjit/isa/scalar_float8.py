@@ -14,7 +14,6 @@ arithmetic; the compiler drops the branch that its target does not take.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,12 +22,13 @@ from warpjit.ir.dtypes import DType, float8_e4m3fn, float8_e5m2, float16, float3
 from warpjit.isa.needs import EVERYWHERE, since
 from warpjit.isa.row import Array, Asm, Cxx, Operand, Row
 from warpjit.isa.scalar_text import plain, result, value
+from warpjit.record import record
 
 TYPES = (float8_e4m3fn, float8_e5m2)
 _SECTION = "Data Movement and Conversion Instructions: cvt"
 
 
-@dataclass(frozen=True)
+@record
 class _Format:
     """What integer arithmetic needs to round a float32 to one of the types.
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +41,7 @@ from warpjit.isa.scalar_text import (
     widened_asm,
     widened_cxx,
 )
+from warpjit.record import record
 
 Function: TypeAlias = Callable[[Array], Array]
 """A function over arrays of float64, elementwise."""
@@ -152,7 +152,7 @@ def _flushing(function: Function) -> Function:
 # ---- accurate functions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class LargestErrors:
     """The largest errors of a function, in ulp of the correctly rounded result: of float32 and of float64."""
 
@@ -235,7 +235,7 @@ MATH: dict[tuple[str, str], Row] = {(name, dtype.name): _accurate(name, dtype) f
 # ---- fast functions ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Fast:
     """A function that is one instruction of PTX, with an optional `.ftz` if `flushes`, and the manual's error bound."""
 

@@ -11,7 +11,6 @@ How the bits lie in a word is in `sparse_metadata`. torch is imported where it i
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +21,13 @@ from warpjit.isa.row import Array, Row
 from warpjit.isa.sparse_metadata import STORED_ROWS, Metadata
 from warpjit.isa.table import as_row
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True)
+@record
 class Packed:
     """A sparse matrix (M, K) for one instruction, M rows of K columns.
 
@@ -39,7 +39,7 @@ class Packed:
     metadata: torch.Tensor
 
 
-@dataclass(frozen=True)
+@record
 class _Form:
     """How matrices for an instruction are stored, in items: elements, or bytes of two 4-bit integers.
 

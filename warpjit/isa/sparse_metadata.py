@@ -17,21 +17,20 @@ Numpy arrays only; functions for tensors are in `sparse`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.isa.row import Array, Fields
 from warpjit.layout import R, S, TileLayout, laneid
+from warpjit.record import record
 
 STORED_ROWS, QUADS, QUAD = 16, 8, 4
 GROUP, KEPT = 4, 2
 """Of GROUP neighbouring units KEPT are stored."""
 
 
-@dataclass(frozen=True)
+@record
 class Metadata:
     """The metadata operand of one instruction.
 

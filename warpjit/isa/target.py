@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 
 from warpjit.errors import TargetError
+from warpjit.record import record
 
 MAX_THREADS = 1024
 """Threads a block may have."""
@@ -31,7 +32,7 @@ MAX_CLUSTER = 16
 """Blocks a cluster may have where its kernel opts in to more than is portable."""
 
 
-@dataclass(frozen=True)
+@record
 class Architecture:
     """One row of the table of technical specifications.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from warpjit.errors import LayoutError
+from warpjit.record import record
 
 Kind: TypeAlias = Literal["thread", "memory"]
 Scope: TypeAlias = Literal["thread", "warp", "warpgroup", "cta", "cluster", "kernel"]
@@ -59,7 +60,7 @@ class Axis:
         return Axis.get, (self.name,)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class AxisSum:
     """What `4 @ laneid` and `5 @ laneid + 2 @ warpid + 7` mean: one stride (one term), or an offset (any number)."""
 

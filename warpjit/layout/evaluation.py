@@ -7,11 +7,11 @@ converted, and no operation is spent on what is statically trivial. Bounds are t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
 from warpjit.layout.iters import Iters, Shape, fuse, regroup
+from warpjit.record import record
 
 
 class Coordinate(Protocol):
@@ -23,7 +23,7 @@ class Coordinate(Protocol):
     def __mod__(self, other: Any, /) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """Adds `index // divisor % modulus * stride` to an axis; a modulus of 0 means that the index needs no wrapping."""
 
@@ -33,7 +33,7 @@ class Part:
     axis: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """Neighbouring dims that split over the iters together: index = sum of coordinate * weight."""
 

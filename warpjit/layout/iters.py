@@ -7,15 +7,15 @@ A tuple of iters splits a linear index row-major over the extents (the first ite
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 from warpjit.errors import LayoutError
 from warpjit.layout.axis import Axis, as_count, as_int, m, term_text
+from warpjit.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Iter:
     """`extent` steps of `stride` along `axis` (an `Axis` or its name).
 
@@ -111,7 +111,7 @@ def regroup(iters: Sequence[Iter], shape: Sequence[int]) -> list[Iters]:
     return runs
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cut:
     """A part of a run of iters: what is left of the iters, and where it starts on each axis."""
 

@@ -6,14 +6,13 @@ written. It does no algebra: see `tile`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from warpjit.errors import LayoutError
 from warpjit.layout.axis import Axis, AxisSum, as_count, as_int, as_terms, m
 from warpjit.layout.iters import Iter, Iters, iters_text
+from warpjit.record import record
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class Spec:
     """The parts of a layout as the notation collects them; `+` merges two specs, or adds an offset from either side."""
 

@@ -7,7 +7,6 @@ iters is part of the answer. Swizzles are not found.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +15,13 @@ from warpjit.errors import LayoutError
 from warpjit.layout.axis import Axis, m
 from warpjit.layout.enumeration import Values
 from warpjit.layout.iters import Iter, Iters, fuse
+from warpjit.record import record
 
 if TYPE_CHECKING:
     from warpjit.layout.compose import Layout
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recovered:
     """The shortest iters with the map, and where its first element is."""
 
@@ -29,7 +29,7 @@ class Recovered:
     origin: tuple[tuple[Axis, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Departure:
     """There are no such iters: `element` is the first that does not lie where those before it lead."""
 

@@ -5,14 +5,14 @@ Only the arithmetic and its checks; `compose` puts it behind a layout, `standard
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from warpjit.errors import LayoutError
 from warpjit.layout.axis import as_int
+from warpjit.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Swizzle:
     """Of the address bits above the lowest `keep`: XOR `bits` bits into `bits` others that lie `shift` away.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from warpjit.errors import ArgumentError
+from warpjit.record import record
 
 if TYPE_CHECKING:
     from warpjit.ir.nodes import PlanExpr
@@ -21,7 +21,7 @@ Planned: TypeAlias = Callable[[Sequence[Any], Sequence[Sequence[int]], Sequence[
 """(values, sizes, strides) of a call to the values of the expressions; see `Arguments`."""
 
 
-@dataclass(frozen=True)
+@record
 class Arguments:
     """What a call's expressions may read, by the arguments' positions.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from warpjit.errors import ArgumentError
 from warpjit.ir.dtypes import DTYPES, DType
 from warpjit.passes.expressions import Planned, compile_plan, from_json, to_json
+from warpjit.record import record
 
 if TYPE_CHECKING:
     from warpjit.ir.nodes import PlanExpr
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SCHEMA = 2
 
 
-@dataclass(frozen=True)
+@record
 class SharedSlot:
     """A shared buffer's place in the CTA's arena: `offset`, `bytes` and `align` in bytes."""
 
@@ -31,7 +32,7 @@ class SharedSlot:
     align: int
 
 
-@dataclass(frozen=True)
+@record
 class PlannedParameter:
     """One parameter of the kernel's entry. `pointer`: the base address of a tensor whose elements are `dtype`;
     otherwise a scalar of `dtype`. `source` says where the value comes from."""

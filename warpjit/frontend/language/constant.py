@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,13 @@ import numpy as np
 from warpjit.errors import TraceError
 from warpjit.frontend.language.types import as_dtype
 from warpjit.ir.dtypes import DType, mbarrier
+from warpjit.record import record
 
 MAX_BYTES = 64 * 1024
 """Of constant memory (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
-@dataclass(frozen=True)
+@record
 class Constant:
     """What `T.constant` gives: bytes of elements, row-major. It never changes, so a kernel can capture it."""
 

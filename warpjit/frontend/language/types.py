@@ -9,9 +9,10 @@ from warpjit.errors import TraceError, WarpjitError
 from warpjit.ir import dtypes
 from warpjit.ir.dtypes import DType
 from warpjit.layout import ComposeLayout, TileLayout
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class ScalarType:
     """A scalar type: as an annotation a runtime argument of this type, called in a kernel a conversion to it.
 
@@ -34,7 +35,7 @@ class ScalarType:
         return f"T.{self.dtype.name}"
 
 
-@dataclass(frozen=True)
+@record
 class Dynamic:
     """A runtime size (`T.dynamic`). The same name is the same size wherever it stands."""
 
