@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,7 @@ def trace(
     body = (*tracer.builder.prologue, *tracer.builder.blocks[0].nodes)
     kernel = Kernel(
         name=source.name,
-        parameters=kernel_parameters(tracer.builder, arguments.buffers, set(locals_of(body))),
+        parameters=kernel_parameters(tracer.builder, arguments.buffers, _used(tracer.builder.sources, body)),
         shared=tuple(tracer.shared),
         body=body,
         launch=tracer.launch,
@@ -91,8 +91,15 @@ def trace(
     return Traced(kernel, tuple(captures.values()), silent=not tracer.printed)
 
 
-def locals_of(body: tuple[Node, ...]) -> Iterator[Local]:
-    """Every local that a body reads or writes."""
-    for node in every(body):
+def _used(locals_: Iterable[Local], body: tuple[Node, ...]) -> set[Local]:
+    """Those of `locals_` that a body reads or writes."""
+    wanted = {local.name: local for local in locals_}
+    found: set[Local] = set()
+    for node in every(body) if wanted else ():
         for value in operands(node):
-            yield from (atom for atom in atoms(value) if isinstance(atom, Local))
+            for atom in atoms(value):
+                if isinstance(atom, Local) and atom.name in wanted:
+                    found.add(wanted.pop(atom.name))
+        if not wanted:
+            break
+    return found

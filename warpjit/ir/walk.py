@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -26,6 +25,7 @@ from warpjit.ir.nodes import (
     Tile,
     While,
 )
+from warpjit.record import changed
 
 BLOCKS: dict[type[Any], tuple[str, ...]] = {For: ("body",), While: ("head", "body"), If: ("then", "orelse")}
 """The fields of control statements that hold statements, in the order in which they run."""
@@ -33,7 +33,8 @@ BLOCKS: dict[type[Any], tuple[str, ...]] = {For: ("body",), While: ("head", "bod
 
 def blocks(node: Node) -> tuple[tuple[Node, ...], ...]:
     """The blocks of statements inside `node`."""
-    return tuple(getattr(node, field) for field in BLOCKS.get(type(node), ()))
+    fields = BLOCKS.get(type(node))
+    return () if fields is None else tuple(getattr(node, field) for field in fields)
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -45,13 +46,16 @@ def every(nodes: tuple[Node, ...]) -> Iterator[Node]:
     """These statements and those inside them, in order."""
     for node in nodes:
         yield node
-        yield from every(children(node))
+        for block in blocks(node):
+            yield from every(block)
 
 
 def with_blocks(node: Node, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Node:
     """`node` with each of its blocks changed."""
-    fields: dict[str, Any] = {field: change(getattr(node, field)) for field in BLOCKS.get(type(node), ())}
-    return replace(node, **fields) if fields else node
+    fields = BLOCKS.get(type(node))
+    if fields is None:
+        return node
+    return changed(node, **{field: change(getattr(node, field)) for field in fields})
 
 
 def constants(nodes: tuple[Node, ...]) -> tuple[ConstantBuffer, ...]:

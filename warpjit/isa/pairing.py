@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from warpjit.errors import InstructionError
 from warpjit.ir.nodes import Op, OperandValue
 from warpjit.isa.row import Operand, Row
@@ -13,7 +15,7 @@ def row_of(op: Op) -> Row:
     return op.row
 
 
-def paired(op: Op) -> list[tuple[Operand, OperandValue]]:
+def paired(op: Op) -> Iterator[tuple[Operand, OperandValue]]:
     """Every operand of the row with its value, in the row's order.
 
     Each operand has a place: None for an immediate (it stands in `Op.params`) and for an optional one left out.
@@ -22,4 +24,4 @@ def paired(op: Op) -> list[tuple[Operand, OperandValue]]:
     row = row_of(op)
     if len(op.operands) != len(row.operands):
         raise InstructionError(f"{row.text} takes {len(row.operands)} operands but got {len(op.operands)}")
-    return list(zip(row.operands, op.operands, strict=True))
+    return zip(row.operands, op.operands, strict=True)

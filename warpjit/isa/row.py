@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +21,7 @@ from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.isa.target import Target
 from warpjit.layout import TileLayout
+from warpjit.record import record
 
 if TYPE_CHECKING:
     from warpjit.layout.picture import Picture
@@ -36,6 +37,8 @@ class Kind(Enum):
     IMMEDIATE = "immediate"  # a number in the instruction's text: in `Op.params` under the operand's name
     ADDRESS = "address"  # memory: `bytes` contiguous bytes at this lane's address
     BARRIER = "mbarrier"  # an 8-byte mbarrier object in shared memory
+
+    __hash__ = object.__hash__  # a member is one object; Enum's own hash is a function of Python's
 
 
 class Mode(Enum):
@@ -64,7 +67,7 @@ class Completion(Enum):
     MBARRIER_BYTES = "mbarrier bytes"
 
 
-@dataclass(frozen=True)
+@record
 class Needs:
     """Which targets have the instruction, and the same in words ("sm_80 or later")."""
 
@@ -72,7 +75,7 @@ class Needs:
     holds: Callable[[Target], bool] = field(compare=False)
 
 
-@dataclass(frozen=True)
+@record
 class Fields:
     """What the registers of a fragment hold, bit by bit: the elements of a matrix, or the metadata of one.
 
@@ -169,11 +172,11 @@ class Operand:
         elements = (*outer, last * self.packed)
         return Fields(self.axes, elements, self.layout.unpack(self.packed), self.dtype.bits // self.packed)
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         return self.mode is not Mode.WRITE
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         return self.mode is not Mode.READ
 
@@ -181,7 +184,7 @@ class Operand:
 # ---- how a row is written in CUDA C++ -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Asm:
     """An inline-PTX statement. `{name}` is an operand: a fragment becomes `{%0, %1, ...}`, an address or a barrier
     its register (write the brackets: `[{src}]`), an immediate its number. `{{` is a brace, `%%` a percent sign.
@@ -191,7 +194,7 @@ class Asm:
     text: str
 
 
-@dataclass(frozen=True)
+@record
 class Cxx:
     """A C++ statement over the operands, e.g. `{d} = {a} + {b};`. An address is a typed lvalue:
     `{d} = {src};`, an immediate its number, `{{` a brace; all else stands as it is. An operand is a name or a
@@ -209,14 +212,14 @@ holds `has_<name>`, 1 where it is given: call `Row.written`, which adds them."""
 # ---- what a row does besides computing ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Commit:
     """Closes the group of asynchronous copies issued so far."""
 
     group: Completion
 
 
-@dataclass(frozen=True)
+@record
 class WaitGroup:
     """Blocks until at most `n` (immediate operand) of the latest groups are pending; with `all_groups` none."""
 
@@ -234,55 +237,55 @@ class BarrierArrive(BarrierSync):
     """Comes to the barrier of the operands `id` and `count` as its other participants do, and does not wait."""
 
 
-@dataclass(frozen=True)
+@record
 class WaitUntil:
     """Blocks each lane until `ready(*reads)` is true; reads are the arrays of the reading operands."""
 
     ready: Callable[..., Array]
 
 
-@dataclass(frozen=True)
+@record
 class Fence:
     """Orders memory accesses: of one proxy against the other, or against other threads."""
 
     what: str
 
 
-@dataclass(frozen=True)
+@record
 class Special:
     """Reads a special register: "laneid", "tid.x", "ctaid.y", "nctaid.z", "warp" (this warp's index), ..."""
 
     register: str
 
 
-@dataclass(frozen=True)
+@record
 class Elect:
     """Chooses one active lane of the warp."""
 
 
-@dataclass(frozen=True)
+@record
 class CompleteBytes:
     """When its copy completes, `bytes` are subtracted from the pending count of the mbarrier operand."""
 
 
-@dataclass(frozen=True)
+@record
 class ArriveWhenCopied:
     """When all copies of groups that the thread has issued so far are done, it arrives at the mbarrier operand."""
 
 
-@dataclass(frozen=True)
+@record
 class Hint:
     """Tells the memory system what may come: no result depends on it, and any address is legal."""
 
 
-@dataclass(frozen=True)
+@record
 class Print:
     """Each active lane prints `text`: a format of C, filled with the operands."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@record
 class Check:
     """Lanes in which the first operand is false end the kernel; `text` is a format, filled with the others."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from warpjit.ir.nodes import GlobalBuffer, Kernel, Op, OperandValue
+from warpjit.ir.nodes import GlobalBuffer, Kernel, Op
 from warpjit.ir.walk import addresses, every
 from warpjit.isa.inline_asm import is_opaque
 from warpjit.isa.pairing import paired, row_of
+from warpjit.record import record
 
 
-@dataclass(frozen=True)
+@record
 class Effects:
     """The runtime arguments, by their index, whose memory a kernel may read, and may write."""
 
@@ -29,14 +28,13 @@ def effects(kernel: Kernel) -> Effects:
         if not isinstance(node, Op):
             continue
         for operand, value in paired(node):
+            places = addresses(value)
+            if not places:
+                continue
+            indices = {each.buffer.index for each in places if isinstance(each.buffer, GlobalBuffer)}
             opaque = is_opaque(row_of(node), operand)
-            for index in _arguments(value):
-                if operand.reads or opaque:
-                    reads.add(index)
-                if operand.writes or opaque:
-                    writes.add(index)
+            if operand.reads or opaque:
+                reads |= indices
+            if operand.writes or opaque:
+                writes |= indices
     return Effects(frozenset(reads), frozenset(writes))
-
-
-def _arguments(value: OperandValue) -> set[int]:
-    return {each.buffer.index for each in addresses(value) if isinstance(each.buffer, GlobalBuffer)}

@@ -6,8 +6,9 @@ the target have it, and do all threads that must execute it together get there t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
+from typing import TypeAlias
 
 from warpjit.errors import Finding, Note, TraceError
 from warpjit.ir.facts import Uniformity
@@ -19,41 +20,61 @@ from warpjit.isa.target import MAX_CLUSTER, Target
 from warpjit.layout.axis import LANES
 from warpjit.passes.parting import where_threads_part
 
-Rule = Callable[[Op, Row, Kernel, Target], str | None]
+Check: TypeAlias = Callable[[Op], str | None]
+"""What is wrong with one operation, in a sentence."""
+Rule: TypeAlias = Callable[[Row, Kernel, Target], Check | None]
+"""How the operations of a row are to be checked: read off the row once. None: no operation of it can be wrong."""
 
 
-def _target_has_it(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+def _always(message: str) -> Check:
+    return lambda op: message
+
+
+def _target_has_it(row: Row, kernel: Kernel, target: Target) -> Check | None:
     if not row.needs.holds(target):
-        return f"{row.text} needs {row.needs.text}, but the target is {target.name}"
-    for operand, value in paired(op):
-        if value is not None and operand.needs is not None and not operand.needs.holds(target):
-            return f"{row.text} with {operand.name} needs {operand.needs.text}, but the target is {target.name}"
-    return None
+        return _always(f"{row.text} needs {row.needs.text}, but the target is {target.name}")
+    lacking = {
+        operand.name: operand.needs.text
+        for operand in row.operands
+        if operand.needs is not None and not operand.needs.holds(target)
+    }
+    if not lacking:
+        return None
+
+    def check(op: Op) -> str | None:
+        given = (operand.name for operand, value in paired(op) if value is not None)
+        name = next((name for name in given if name in lacking), None)
+        if name is None:
+            return None
+        return f"{row.text} with {name} needs {lacking[name]}, but the target is {target.name}"
+
+    return check
 
 
-def _verified(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+def _verified(row: Row, kernel: Kernel, target: Target) -> Check | None:
     if not row.unverified or kernel.unverified:
         return None
-    return (
+    return _always(
         f"{row.text} is unverified: what is said of it was never compared with a device; expected "
         "@warpjit(unverified=True), which allows such instructions"
     )
 
 
-def _together(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+def _together(row: Row, kernel: Kernel, target: Target) -> Check | None:
     """Collectives need control flow that their participants share (PTX manual: the `.aligned` forms, `bar.sync`)."""
-    if isinstance(row.effect, Special):
+    if isinstance(row.effect, Special) or row.participants not in _CONTROL:
         return None
-    allowed = _widest_control(op, row)
-    if op.control <= allowed:
-        return None
-    who = {Uniformity.CTA: "the whole CTA", Uniformity.WARP: "a whole warp", Uniformity.WARPGROUP: "a whole warpgroup"}[
-        allowed
-    ]
-    return (
-        f"{row.text} must be executed by {who} together, but it stands under control flow that is {op.control.phrase}: "
-        "not all of its threads get there"
-    )
+
+    def check(op: Op) -> str | None:
+        allowed = _widest_control(op, row)
+        if op.control <= allowed:
+            return None
+        return (
+            f"{row.text} must be executed by {_WHO[allowed]} together, but it stands under control flow that is "
+            f"{op.control.phrase}: not all of its threads get there"
+        )
+
+    return check
 
 
 _CONTROL = {
@@ -61,6 +82,7 @@ _CONTROL = {
     Participants.WARPGROUP: Uniformity.WARPGROUP,
     Participants.CTA: Uniformity.CTA,
 }
+_WHO = {Uniformity.CTA: "the whole CTA", Uniformity.WARP: "a whole warp", Uniformity.WARPGROUP: "a whole warpgroup"}
 
 
 def _widest_control(op: Op, row: Row) -> Uniformity:
@@ -76,35 +98,33 @@ def _partial_barrier(op: Op, row: Row) -> bool:
     return given.get("count") is not None
 
 
-def _full_warps(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
-    if (
-        row.participants is Participants.THREAD
-        or row.participants is Participants.CTA
-        or isinstance(row.effect, Special)
-    ):
+def _full_warps(row: Row, kernel: Kernel, target: Target) -> Check | None:
+    if row.participants in (Participants.THREAD, Participants.CTA) or isinstance(row.effect, Special):
         return None
     threads = kernel.launch.threads
     if threads % LANES == 0:
         return None
-    return (
+    return _always(
         f"{row.text}: all 32 lanes must be active, but the block's {threads} threads leave the last warp partly empty"
     )
 
 
-def _barrier_number(op: Op, row: Row, kernel: Kernel, target: Target) -> str | None:
+def _barrier_number(row: Row, kernel: Kernel, target: Target) -> Check | None:
     """PTX manual, section "bar, barrier": sixteen barriers a CTA; the count a multiple of the warp size."""
     if row.participants is not Participants.CTA or not isinstance(row.effect, BarrierSync):
         return None
-    given = {operand.name: value for operand, value in paired(op)}
-    number, count = given.get("id"), given.get("count")
-    if isinstance(number, Const) and not 0 <= number.value < 16:
-        return f"{row.text}: expected a barrier from 0 to 15 but got {number.value}"
-    if isinstance(count, Const) and (count.value % LANES or not 0 < count.value <= kernel.launch.threads):
-        return (
-            f"{row.text}: expected a multiple of 32 up to the block's {kernel.launch.threads} threads but "
-            f"got {count.value}"
-        )
-    return None
+    threads = kernel.launch.threads
+
+    def check(op: Op) -> str | None:
+        given = {operand.name: value for operand, value in paired(op)}
+        number, count = given.get("id"), given.get("count")
+        if isinstance(number, Const) and not 0 <= number.value < 16:
+            return f"{row.text}: expected a barrier from 0 to 15 but got {number.value}"
+        if isinstance(count, Const) and (count.value % LANES or not 0 < count.value <= threads):
+            return f"{row.text}: expected a multiple of 32 up to the block's {threads} threads but got {count.value}"
+        return None
+
+    return check
 
 
 def _cluster(kernel: Kernel, target: Target) -> str | None:
@@ -119,12 +139,14 @@ def _cluster(kernel: Kernel, target: Target) -> str | None:
     return None
 
 
-def _fixed_memory(kernel: Kernel) -> Iterator[Finding]:
+def _fixed_memory(ops: Sequence[Op]) -> Iterator[Finding]:
     """A non-coherent load reads what no thread writes while the kernel runs (PTX manual, "ld.global.nc")."""
-    ops = [(op, row_of(op)) for op in operations(kernel.body)]
-    written = {buffer.name: (buffer, op.loc) for op, row in ops for buffer in _global_buffers(op, attrgetter("writes"))}
-    for op, row in ops:
-        for buffer in _global_buffers(op, attrgetter("reads")) if row.fixed else ():
+    fixed = [(op, row_of(op)) for op in ops if row_of(op).fixed]
+    if not fixed:
+        return
+    written = {buffer.name: (buffer, op.loc) for op in ops for buffer in _global_buffers(op, attrgetter("writes"))}
+    for op, row in fixed:
+        for buffer in _global_buffers(op, attrgetter("reads")):
             for other, loc in written.values():
                 if other.name == buffer.name:
                     yield Finding(
@@ -161,15 +183,20 @@ def verify(kernel: Kernel, target: Target) -> None:
     """TraceError with everything in `kernel`, its launch included, that is illegal on `target`."""
     launch = _cluster(kernel, target)
     findings = [] if launch is None else [Finding(launch, kernel.loc)]
-    for op in operations(kernel.body):
+    ops = list(operations(kernel.body))
+    checks: dict[Row, list[tuple[Rule, Check]]] = {}
+    for op in ops:
         row = row_of(op)
-        for rule in RULES:
-            message = rule(op, row, kernel, target)
+        if row not in checks:
+            made = ((rule, rule(row, kernel, target)) for rule in RULES)
+            checks[row] = [(rule, check) for rule, check in made if check is not None]
+        for rule, check in checks[row]:
+            message = check(op)
             if message is not None:
                 notes = where_threads_part(kernel.body, op, _widest_control(op, row)) if rule is _together else ()
                 finding = Finding(message, op.loc, notes)
                 if finding not in findings:
                     findings.append(finding)
-    findings += [each for each in _fixed_memory(kernel) if each not in findings]
+    findings += [each for each in _fixed_memory(ops) if each not in findings]
     if findings:
         raise TraceError.collect(findings)
