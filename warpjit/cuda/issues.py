@@ -7,6 +7,7 @@ there are, and how statements nest, is in `statements`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,8 +18,8 @@ from warpjit.cuda.templates import GUARD, Form, Hole, Template
 from warpjit.errors import InstructionError
 from warpjit.ir.dtypes import DType
 from warpjit.ir.nodes import Atom, Const, Local, Op
-from warpjit.isa.pairing import paired
 from warpjit.isa.row import Asm, Mode, Row
+from warpjit.record import record
 
 Fresh = Callable[[Local], bool]
 """Whether a local has no declaration yet; asking declares it."""
@@ -26,16 +27,22 @@ Fresh = Callable[[Local], bool]
 
 def issue_statements(texts: Texts, op: Op, row: Row, fresh: Fresh) -> list[str]:
     """Each execution of `op`, with the declarations of locals that it defines, on one line."""
-    given = {operand.name for operand, value in paired(op) if value is not None}
-    code = row.written(dict(op.params), given)
-    form = templates.form(code.text)
+    form, is_asm = _form(row, op.params, tuple([value is not None for value in op.operands]))
     condition = None if isinstance(op.predicate, Const) or op.predicate is None else texts.atom(op.predicate)
     never = isinstance(op.predicate, Const) and not op.predicate.value
-    write = _Issue.declarations if never else _Issue.asm if isinstance(code, Asm) else _Issue.cxx
+    write = _Issue.declarations if never else _Issue.asm if is_asm else _Issue.cxx
     return [write(_issue(texts, row, form, bind(op, row, issue), condition), fresh) for issue in range(op.issues)]
 
 
-@dataclass(frozen=True)
+@functools.lru_cache(maxsize=4096)
+def _form(row: Row, params: tuple[tuple[str, int], ...], present: tuple[bool, ...]) -> tuple[Form, bool]:
+    """How a row is written for these params and operands, and whether that is PTX."""
+    given = {operand.name for operand, there in zip(row.operands, present, strict=False) if there}
+    code = row.written(dict(params), given)
+    return templates.form(code.text), isinstance(code, Asm)
+
+
+@record
 class _Written:
     """One register or scalar that the statement writes, and the type in which the template does so."""
 
@@ -59,22 +66,21 @@ class _Temporaries:
 
 def _issue(texts: Texts, row: Row, form: Form, bound: Mapping[str, Bound], condition: str | None) -> _Issue:
     """One execution. Raises `InstructionError` for an operand that is missing."""
-    missing = [name for name in form.names if name not in bound]
-    if missing:
-        raise InstructionError(f"the code of {row.text} needs {missing[0]!r}, which was not given")
-    holes = {name: bound[name] for name in form.names}
-    written = {
-        name: tuple(
-            _Written(atom, dtype, words.operand.mode is Mode.UPDATE)
-            for atom, dtype in zip(words.atoms, words.dtypes, strict=True)
-        )
-        for name, words in holes.items()
-        if isinstance(words, Words) and words.operand.writes
-    }
+    holes: dict[str, Bound] = {}
+    written: dict[str, tuple[_Written, ...]] = {}
+    for name in form.names:
+        words = bound.get(name)
+        if words is None:
+            raise InstructionError(f"the code of {row.text} needs {name!r}, which was not given")
+        holes[name] = words
+        if isinstance(words, Words) and words.operand.writes:
+            updated = words.operand.mode is Mode.UPDATE
+            pairs = zip(words.atoms, words.dtypes, strict=True)
+            written[name] = tuple([_Written(atom, dtype, updated) for atom, dtype in pairs])
     return _Issue(texts, row, form, condition, holes, written)
 
 
-@dataclass(frozen=True)
+@record
 class _Issue:
     """`holes`: the operands that the template names, in its order; `written`: what it writes of these."""
 
@@ -217,13 +223,13 @@ class _Issue:
             return (str(bound.value) if bound.value >= 0 else f"({bound.value})",)
         if isinstance(bound, Place):
             return (lvalue(self.texts, bound),)
-        return tuple(self.read(atom, dtype) for atom, dtype in zip(bound.atoms, bound.dtypes, strict=True))
+        return tuple([self.read(atom, dtype) for atom, dtype in zip(bound.atoms, bound.dtypes, strict=True)])
 
 
 def _assignable(written: _Written) -> bool:
     """Whether C++ assigns a value of the template's type to the variable without changing bits."""
     have, want = written.dtype, written.atom.dtype
-    return c_type(have) == c_type(want) or (have.is_int and want.is_int and have.bits == want.bits)
+    return have is want or c_type(have) == c_type(want) or (have.is_int and want.is_int and have.bits == want.bits)
 
 
 def _asm(text: str, outputs: list[str], inputs: list[str], row: Row) -> str:

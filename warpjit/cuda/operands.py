@@ -7,7 +7,6 @@ One handler for each `Kind` binds an operand's value for one issue. How the boun
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from warpjit.cuda.names import ARENA, ARENA_ADDRESS, Namer
@@ -31,6 +30,7 @@ from warpjit.ir.nodes import (
 )
 from warpjit.isa.pairing import paired
 from warpjit.isa.row import Kind, Operand, Row
+from warpjit.record import record
 
 
 class SharedPlan(Protocol):
@@ -50,10 +50,14 @@ class Texts:
 
     def __init__(self) -> None:
         self.namer = Namer()
+        self._locals: dict[str, str] = {}
         self._registers: dict[str, tuple[str, ...]] = {}
 
     def local(self, local: Local) -> str:
-        return self.namer.name("local", local.name)
+        found = self._locals.get(local.name)
+        if found is None:
+            found = self._locals[local.name] = self.namer.name("local", local.name)
+        return found
 
     def registers(self, registers: Registers) -> tuple[str, ...]:
         """The scalar variables that the registers are: no array, so that none can land in local memory."""
@@ -107,7 +111,7 @@ class Texts:
 # ---- operands of one issue ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Words:
     """Registers or one scalar. `dtypes` are the types in which the row takes them."""
 
@@ -121,7 +125,7 @@ class Words:
         return self.operand.kind is Kind.FRAGMENT
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """A place in memory; `dtype` is what a C++ statement loads from it or stores to it."""
 
@@ -130,7 +134,7 @@ class Place:
     dtype: DType | None
 
 
-@dataclass(frozen=True)
+@record
 class Number:
     """An immediate."""
 

@@ -66,7 +66,7 @@ def recast(text: str, have: DType, want: DType) -> str:
     bool and the 8-bit types also go from and to 32-bit words (`asm_dtype`). Raises `InstructionError` where bits
     would be lost, added or converted.
     """
-    if c_type(have) == c_type(want):
+    if have is want or c_type(have) == c_type(want):
         return text
     between = _BITCASTS.get((have.name, want.name))
     if between is not None:

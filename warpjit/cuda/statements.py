@@ -48,7 +48,7 @@ class Statements:
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
         self.lines: list[tuple[str, Loc]] = []
-        self.declared: list[set[Local]] = [set()]
+        self.declared: list[set[str]] = [set()]  # the names of locals, block by block
         self.depth = 1
 
     def write(self, text: str, loc: Loc = NOWHERE) -> None:
@@ -56,9 +56,10 @@ class Statements:
 
     def fresh(self, local: Local) -> bool:
         """Whether `local` has no declaration that reaches here; from now on it has one in this block."""
-        if any(local in block for block in self.declared):
-            return False
-        self.declared[-1].add(local)
+        for block in self.declared:
+            if local.name in block:
+                return False
+        self.declared[-1].add(local.name)
         return True
 
     @contextmanager
