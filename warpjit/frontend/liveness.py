@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from warpjit.frontend import names
 from warpjit.frontend.names import NONE, AnyFunction, Names
+from warpjit.record import record
 
 Loop: TypeAlias = ast.For | ast.While
 
@@ -29,7 +29,8 @@ class Liveness:
         self._captured: dict[ast.stmt, Names] = {}
         self._after: dict[ast.stmt, Names] = {}
         if not isinstance(function, ast.Lambda):
-            self._capture(function.body, NONE)
+            if names.makes_functions(function.body):
+                self._capture(function.body, NONE)
             _Flow(self._after).block(function.body, NONE, _Exits())
 
     @staticmethod
@@ -44,7 +45,7 @@ class Liveness:
         """
         if loop not in self._exposed:
             self._exposed[loop] = _iteration(loop)
-        return (self._exposed[loop] | self._captured[loop]) & self.local
+        return (self._exposed[loop] | self._captured.get(loop, NONE)) & self.local
 
     def live_after(self, statement: ast.stmt) -> Names:
         """The names that may be read after `statement` before they are assigned again.
@@ -52,7 +53,7 @@ class Liveness:
         After a loop means where its last iteration leads: to its `else`, or past it by `break`. After a `break`,
         `continue` or `return` means where it goes.
         """
-        return (self._after[statement] | self._captured[statement]) & self.local
+        return (self._after[statement] | self._captured.get(statement, NONE)) & self.local
 
     def _capture(self, statements: Sequence[ast.stmt], seen: Names) -> None:
         """Note for each statement what nested functions may read once it is done: those made before it, and all
@@ -89,7 +90,7 @@ def _captured_by_head(statement: ast.stmt) -> Names:
 # ---- the flow -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class _Exits:
     """What is live where a `break` and a `continue` go."""
 

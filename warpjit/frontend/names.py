@@ -7,6 +7,7 @@ a comprehension (but a walrus in it binds outside). The order in which things ha
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -23,7 +24,12 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def bound(nodes: Iterable[ast.AST]) -> Names:
     """The names that `nodes` may bind in the scope that they stand in."""
-    return frozenset(name for node in nodes for part in _same_scope(node) for name in _binds(part))
+    return _union(map(_bound, nodes))
+
+
+@functools.lru_cache(maxsize=4096)  # asked for whenever a loop or branch is traced; nobody changes a tree
+def _bound(node: ast.AST) -> Names:
+    return frozenset(name for part in _same_scope(node) for name in _binds(part))
 
 
 def parameters(function: AnyFunction) -> Names:
@@ -66,6 +72,12 @@ def free(scope: AnyFunction | ast.ClassDef) -> Names:
     return _union(reads(part) for part in body) - local(scope) - _declared(body, (ast.Global,))
 
 
+def makes_functions(body: Iterable[ast.AST]) -> bool:
+    """Whether something in `body` may read names later: `captured` of a part is empty otherwise."""
+    kinds = (*SCOPES, ast.GeneratorExp)
+    return any(isinstance(part, kinds) for node in body for part in ast.walk(node))
+
+
 def captured(node: ast.AST) -> Names:
     """The names that something which `node` makes may read later: nested functions, and generators that are kept."""
     found = NONE
@@ -104,17 +116,23 @@ def outside(scope: AnyFunction | ast.ClassDef) -> list[ast.expr]:
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """`node` and the nodes under it that belong to its scope."""
-    yield node
-    children: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    """`node` and the nodes under it that belong to its scope, in order."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += reversed([*_parts(part)])
+
+
+def _parts(node: ast.AST) -> Iterable[ast.AST]:
+    """The nodes right under one that belong to its scope."""
     if isinstance(node, SCOPES):
-        children = outside(node)
+        return outside(node)
     if isinstance(node, ast.comprehension):
-        children = [node.iter, *node.ifs]
+        return [node.iter, *node.ifs]
     if isinstance(node, ast.AnnAssign) and node.value is None and isinstance(node.target, ast.Name):
-        children = []
-    for child in children:
-        yield from _same_scope(child)
+        return []
+    return ast.iter_child_nodes(node)
 
 
 def _binds(node: ast.AST) -> list[str]:
