@@ -7,7 +7,7 @@ applied to the part of the sum that lies within its period only: what is a multi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from warpjit.errors import TraceError
@@ -19,6 +19,7 @@ from warpjit.ir import dtypes
 from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Access, Address, Atom, Const, GlobalBuffer, Local, Registers
 from warpjit.layout import ComposeLayout, S, TileLayout, m
+from warpjit.record import changed, record
 
 Index = int | Scalar
 
@@ -31,7 +32,7 @@ class NeedsStatic(Exception):
         self.loops = loops
 
 
-@dataclass(frozen=True)
+@record
 class Symbol:
     """A coordinate with Python's operators, for layouts to combine."""
 
@@ -204,7 +205,7 @@ def present(builder: Builder, value: Scalar) -> Scalar:
     """A size or stride that a tensor keeps, with what is known of it here: an `if` or `T.assume` may have said more."""
     if not isinstance(value.atom, Local):
         return value
-    return replace(value, facts=value.facts.meet(builder.facts_of(value.atom)))
+    return changed(value, facts=value.facts.meet(builder.facts_of(value.atom)))
 
 
 def address(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...]) -> Address:
@@ -301,18 +302,31 @@ def offset_multiple(builder: Builder, offset: Scalar) -> int:
 def register(tensor: TensorValue, coordinates: tuple[Index, ...]) -> int:
     """The static element number, in the registers of a lane, of an element of a local tensor."""
     checked(tensor, coordinates)
-    assert tensor.layout is not None
-    owners = [axis.name for axis in tensor.layout.axes if axis.kind == "thread"]
+    layout = tensor.layout
+    assert layout is not None
+    owners = _owners(layout)
     if owners:
         raise TraceError(
             f"{tensor.name} is spread over lanes ({', '.join(owners)}): an element of it is not one of this thread's "
             "registers. Index the local tensor that it is a view of"
         )
-    place = tuple(static_int(index, f"the register index of {tensor.name}") for index in coordinates)
-    shape = tuple(static_int(extent, "an extent") for extent in tensor.shape)
+    place = tuple([static_int(index, f"the register index of {tensor.name}") for index in coordinates])
+    shape = tuple([static_int(extent, "an extent") for extent in tensor.shape])
     if not shape:
         return static_int(tensor.offset, "an offset")
-    return int(tensor.layout.apply(*place, shape=shape).get("m", 0)) + static_int(tensor.offset, "an offset")
+    return _element(layout, shape, place) + static_int(tensor.offset, "an offset")
+
+
+@lru_cache(maxsize=4096)
+def _owners(layout: TileLayout | ComposeLayout) -> tuple[str, ...]:
+    """The axes of a layout along which threads own elements."""
+    return tuple(axis.name for axis in layout.axes if axis.kind == "thread")
+
+
+@lru_cache(maxsize=4096)
+def _element(layout: TileLayout | ComposeLayout, shape: tuple[int, ...], place: tuple[int, ...]) -> int:
+    """Where a static place of a shape lies on the memory axis: copies of a loop over registers ask again and again."""
+    return int(layout.apply(*place, shape=shape).get("m", 0))
 
 
 def static_int(value: Any, what: str) -> int:

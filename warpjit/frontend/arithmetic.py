@@ -221,7 +221,7 @@ def _sum(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
 def _wrapped(builder: Builder, result: Scalar, linear: Linear) -> Scalar:
     """Note what a result that may have wrapped equals modulo 2**bits."""
     assert isinstance(result.atom, Local)
-    builder.wrapped[result.atom] = builder.modular(linear)
+    builder.wrapped[result.atom.name] = builder.modular(linear)
     return result
 
 
@@ -266,7 +266,7 @@ def _divide(builder: Builder, op: str, a: Scalar, b: Scalar) -> Scalar:
     if op == "mod":
         if isinstance(result.atom, Const) or not result.linear or not result.linear.terms:
             return result
-        builder.moduli[result.linear.terms[0][0]] = (rest, divisor)
+        builder.moduli[result.linear.terms[0][0].name] = (rest, divisor)
         return result
     assert result.linear is not None
     return builder.integer(a.dtype, quotient.plus(result.linear))

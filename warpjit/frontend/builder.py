@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from warpjit.errors import NOWHERE, Loc
@@ -20,6 +20,7 @@ from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import Atom, Const, Local, Node, Op, OperandValue, PlanExpr
 from warpjit.isa.row import Row
 from warpjit.isa.scalar import ARITHMETIC, CONVERT, SPECIAL
+from warpjit.record import changed, record
 
 # What a multiple or divisor is known by, for `x % d == 0` to say something of x.
 Definition = tuple[Linear, int]
@@ -45,7 +46,7 @@ class Block:
         self.regions.add(self.region)
 
 
-@dataclass(frozen=True)
+@record
 class Mark:
     """A point to rewind to."""
 
@@ -63,10 +64,10 @@ class Builder:
     def __init__(self) -> None:
         self.blocks: list[Block] = [Block([], {}, {})]
         self.names: dict[str, int] = {}
-        self.facts: dict[str, Facts] = {}  # by the names of locals, as are the loops that they derive from
+        self.facts: dict[str, Facts] = {}  # by the names of locals, as are the next three
         self.loops: dict[str, frozenset[int]] = {}
-        self.moduli: dict[Local, Definition] = {}
-        self.wrapped: dict[Local, Linear] = {}  # what a local that may have wrapped equals modulo 2**bits
+        self.moduli: dict[str, Definition] = {}
+        self.wrapped: dict[str, Linear] = {}  # what a local that may have wrapped equals modulo 2**bits
         self.control = Uniformity.GRID
         self.host = True  # before T.device_entry: values are expressions of the launch plan
         self.loc: Loc = NOWHERE
@@ -151,8 +152,8 @@ class Builder:
         local = Local(self.unique(hint), dtype)
         self.facts[local.name] = facts
         self.loops[local.name] = loops
-        self.moduli.pop(local, None)  # of a dropped attempt's local of this name
-        self.wrapped.pop(local, None)
+        self.moduli.pop(local.name, None)  # of a dropped attempt's local of this name
+        self.wrapped.pop(local.name, None)
         return local
 
     def facts_of(self, local: Local) -> Facts:
@@ -214,7 +215,7 @@ class Builder:
         result = op.operands[0]
         assert isinstance(result, Local)
         self.facts[result.name] = fact.of_type(result.dtype, self.facts[result.name].uniformity)
-        return replace(op, params=tuple(param for param in op.params if param[0] not in PROOFS))
+        return changed(op, params=tuple(param for param in op.params if param[0] not in PROOFS))
 
     def special(self, register: str, hint: str, facts: Facts) -> Scalar:
         """A special register, read once where the kernel begins: there all threads are together."""
@@ -232,7 +233,12 @@ class Builder:
     # ---- integer sums ------------------------------------------------------------------------------
 
     def linear_facts(self, linear: Linear) -> Facts:
-        return fact.weighted_sum(linear.constant, ((self.facts_of(local), factor) for local, factor in linear.terms))
+        if linear.constant == 0 and len(linear.terms) == 1:
+            local, factor = linear.terms[0]
+            facts = self.facts_of(local)
+            if factor == 1 and facts.multiple:  # most sums are a local by itself
+                return facts
+        return fact.weighted_sum(linear.constant, [(self.facts_of(local), factor) for local, factor in linear.terms])
 
     def linear_loops(self, linear: Linear) -> frozenset[int]:
         found = NO_LOOPS
@@ -244,7 +250,7 @@ class Builder:
         """The sum with what is known of its terms modulo 2**bits put in: good for differences, not for bounds."""
         total = Linear((), linear.constant)
         for local, coefficient in linear.terms:
-            total = total.plus(self.wrapped.get(local, Linear.of(local)), coefficient)
+            total = total.plus(self.wrapped.get(local.name) or Linear.of(local), coefficient)
         return total
 
     def integer(self, dtype: DType, linear: Linear, known: Facts | None = None) -> Scalar:

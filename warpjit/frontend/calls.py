@@ -7,6 +7,7 @@ function is called by Python on static arguments.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 import types
@@ -20,7 +21,7 @@ from warpjit.frontend.closure import Closure
 from warpjit.frontend.containers import ContainerMethod, call_method, python
 from warpjit.frontend.language.constant import constant
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
-from warpjit.frontend.language.intrinsic import Intrinsic
+from warpjit.frontend.language.intrinsic import Intrinsic, positional
 from warpjit.frontend.language.types import ScalarType
 from warpjit.frontend.methods import METHODS
 from warpjit.frontend.scope import Scope, helper_source
@@ -40,9 +41,9 @@ BUILTINS: dict[Any, Callable[..., Value]] = {}
 
 def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """`function(*args, **kwargs)`."""
-    for kind, handler in CALLS.items():
-        if isinstance(function, kind):
-            return handler(tracer, function, args, kwargs)
+    known = CALLS.get(type(function))
+    if known is not None:
+        return known(tracer, function, args, kwargs)
     if function is print:
         return _builtin(tracer, "print", INTRINSICS["print"], args, kwargs)
     if function is LaunchConfig or function is KernelAttributes:
@@ -84,25 +85,42 @@ def for_device(args: list[Value]) -> bool:
     )
 
 
-def _builtin(
-    tracer: Tracer, name: str, handler: Callable[..., Value], args: list[Value], kwargs: dict[str, Value]
-) -> Value:
+_signature = functools.cache(inspect.signature)
+_positional = functools.cache(lambda handler: positional(_signature(handler)))
+"""Of the package's own functions, which are there for good."""
+
+
+def _apply(name: str, handler: Callable[..., Value], given: tuple[Any, ...], kwargs: dict[str, Value]) -> Value:
+    """`handler(*given, **kwargs)`. TraceError as Python's TypeError, under the name that the user called."""
+    least, most = _positional(handler)
+    if not kwargs and least <= len(given) <= most:
+        return handler(*given)
     try:
-        bound = inspect.signature(handler).bind(tracer, *args, **kwargs)
+        bound = _signature(handler).bind(*given, **kwargs)
     except TypeError as error:
         raise TraceError(f"{name}: {error}") from None
     return handler(*bound.args, **bound.kwargs)
+
+
+def _builtin(
+    tracer: Tracer, name: str, handler: Callable[..., Value], args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    return _apply(name, handler, (tracer, *args), kwargs)
 
 
 # ---- what can be called -----------------------------------------------------------------------------------
 
 
 def _intrinsic(tracer: Tracer, function: Intrinsic, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    handler = INTRINSICS[function.name]
+    least, most = function.positional
+    if not kwargs and least <= len(args) <= most:
+        return handler(tracer, *args)
     try:
         bound = function.signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TraceError(f"{function.name}{_names_only(function.signature)}: {error}") from None
-    return INTRINSICS[function.name](tracer, *bound.args, **bound.kwargs)
+    return handler(tracer, *bound.args, **bound.kwargs)
 
 
 def _names_only(signature: inspect.Signature) -> inspect.Signature:
@@ -134,11 +152,7 @@ def convert(tracer: Tracer, value: Value, dtype: dtypes.DType) -> Scalar:
 
 def _method(tracer: Tracer, function: Method, args: list[Value], kwargs: dict[str, Value]) -> Value:
     method = METHODS[type(function.owner)][function.name]
-    try:
-        bound = inspect.signature(method).bind(tracer.builder, function.owner, *args, **kwargs)
-    except TypeError as error:
-        raise TraceError(f"{function.name}: {error}") from None
-    return method(*bound.args, **bound.kwargs)
+    return _apply(function.name, method, (tracer.builder, function.owner, *args), kwargs)
 
 
 def _raw(tracer: Tracer, function: Row, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -207,12 +221,21 @@ def inline(tracer: Tracer, function: types.FunctionType, args: list[Value], kwar
     source: FunctionSource = helper_source(function, tracer.scope.source)
     note_function(tracer.captures, function)
     scope = Scope(source, function, outer=tracer.builder.loc, captures=tracer.captures)
+    return _run(tracer, scope, function.__qualname__, _arguments(function, args, kwargs))
+
+
+def _arguments(function: types.FunctionType, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
+    """What the parameters get. TraceError as Python's TypeError."""
+    code = function.__code__
+    plain = not (code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+    if plain and not kwargs and len(args) == code.co_argcount:
+        return dict(zip(code.co_varnames, args, strict=False))
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
         raise TraceError(f"{function.__qualname__}: {error}") from None
     bound.apply_defaults()
-    return _run(tracer, scope, function.__qualname__, dict(bound.arguments))
+    return dict(bound.arguments)
 
 
 def bind_arguments(
@@ -223,6 +246,10 @@ def bind_arguments(
     defaults: dict[str, Value],
 ) -> dict[str, Value]:
     """Arguments to parameters of a function that exists as syntax only. TraceError as Python's TypeError."""
+    given = node.args
+    plain = not (given.posonlyargs or given.vararg or given.kwonlyargs or given.kwarg)
+    if plain and not kwargs and len(args) == len(given.args):
+        return {item.arg: value for item, value in zip(given.args, args, strict=True)}
     parameters = []
     kinds = inspect.Parameter
     groups = (

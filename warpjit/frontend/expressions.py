@@ -110,7 +110,8 @@ def _constant(tracer: Tracer, node: ast.Constant) -> Value:
 
 
 def _name(tracer: Tracer, node: ast.Name) -> Value:
-    return _size(tracer, tracer.read(node.id))
+    value = tracer.read(node.id)
+    return _size(tracer, value) if isinstance(value, Dynamic) else value
 
 
 def _bin_op(tracer: Tracer, node: ast.BinOp) -> Value:
@@ -322,13 +323,13 @@ def _attribute(tracer: Tracer, node: ast.Attribute) -> Value:
 
 def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
     if isinstance(owner, TensorValue | Scalar | Pointer):
-        kinds = {TensorValue: "a tensor", Scalar: "a scalar", Pointer: "a pointer"}
         known = ATTRIBUTES.get(type(owner), {})
         if name in known:
             return known[name](tracer.builder, owner)
         if name in METHODS.get(type(owner), {}) or (isinstance(owner, TensorValue) and name == "sub"):
             return Method(owner, name)
         legal = sorted([*known, *METHODS.get(type(owner), {}), *(["sub"] if isinstance(owner, TensorValue) else [])])
+        kinds = {TensorValue: "a tensor", Scalar: "a scalar", Pointer: "a pointer"}
         raise TraceError(f"{kinds[type(owner)]} has no attribute {name!r}; it has {', '.join(legal) or 'none'}")
     found = method(owner, name)
     if found is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -40,6 +41,12 @@ def literal(builder: Builder, value: int | float | bool, dtype: DType) -> Scalar
 
 def rounded_once(value: int | float, dtype: DType) -> float:
     """A static number as a float type holds it: rounded from its exact value, as the device converts."""
+    return _rounded(value, math.copysign(1.0, value), dtype)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _rounded(value: int | float, sign: float, dtype: DType) -> float:
+    """`rounded_once`; the sign tells 0.0 from -0.0, which are equal."""
     exact = np.asarray(value, dtype=np.float64)
     if isinstance(value, int) and dtypes.int64.min <= value <= dtypes.uint64.max:
         exact = np.asarray(value, dtype=np.int64 if value < 0 else np.uint64)

@@ -109,7 +109,7 @@ def _multiples(builder: Builder, difference: Linear) -> list[tuple[Local, Facts]
     """`x % d == 0` for x a single local."""
     if len(difference.terms) != 1 or difference.constant:
         return []
-    known = builder.moduli.get(difference.terms[0][0])
+    known = builder.moduli.get(difference.terms[0][0].name)
     if known is None:
         return []
     rest, divisor = known

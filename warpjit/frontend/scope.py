@@ -71,10 +71,8 @@ class Scope:
     def loc(self, node: ast.AST) -> Loc:
         found = self._locs.get(node)
         if found is None:
-            found = self.source.loc(node)
-            if self.outer is not None:
-                found = found.within(self.outer)
-            self._locs[node] = found
+            frame = self.source.frame(node)
+            found = self._locs[node] = Loc((*self.outer.frames, frame) if self.outer is not None else (frame,))
         return found
 
     def lookup(self, name: str) -> Value:

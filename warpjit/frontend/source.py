@@ -44,17 +44,17 @@ class SourceFile:
     tree: ast.Module = field(repr=False)
     code: types.CodeType = field(repr=False)
 
-    def loc(self, node: ast.AST, function: str) -> Loc:
+    def frame(self, node: ast.AST, function: str) -> Frame:
         """Where `node` stands. A node of several lines is shown to the end of its first."""
         line = getattr(node, "lineno", 0)
         if not 1 <= line <= len(self.lines):
-            return Loc((Frame(self.file, function, line, 0, 0),))
+            return Frame(self.file, function, line, 0, 0)
         text = self.lines[line - 1]
         column = getattr(node, "col_offset", 0)
         end = getattr(node, "end_col_offset", None)
         if end is None or getattr(node, "end_lineno", line) != line:
             end = max(len(text.rstrip()), column + 1)
-        return Loc((Frame(self.file, function, line, column, end, text),))
+        return Frame(self.file, function, line, column, end, text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +75,23 @@ class FunctionSource:
     text: str
     node: FunctionNode = field(repr=False)
     origin: SourceFile = field(repr=False)
+    _frames: dict[ast.AST, Frame] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def name(self) -> str:
         """The function's own name, "<lambda>" for a lambda."""
         return _name(self.node)
 
+    def frame(self, node: ast.AST) -> Frame:
+        """The place of `node`, worked out once: a helper is traced wherever it is called."""
+        found = self._frames.get(node)
+        if found is None:
+            found = self._frames[node] = self.origin.frame(node, self.qualname)
+        return found
+
     def loc(self, node: ast.AST | None = None) -> Loc:
         """The place of `node`, or of the definition's `def` line."""
-        return self.origin.loc(self.node if node is None else node, self.qualname)
+        return Loc((self.frame(self.node if node is None else node),))
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -27,6 +27,7 @@ from warpjit.ir.facts import Facts, Uniformity
 from warpjit.ir.nodes import ConstantBuffer, Launch, Local, PlanExpr, SharedBuffer
 from warpjit.isa.target import Target
 from warpjit.layout import S, TileLayout
+from warpjit.record import record
 
 
 class Reject(Exception):
@@ -96,7 +97,7 @@ class ExpandedFrame:
     exit: str | None = None
 
 
-@dataclass(frozen=True)
+@record
 class State:
     """All that an attempt may change, to go back to."""
 
@@ -149,9 +150,9 @@ class Tracer:
 
     def evaluate(self, node: ast.expr) -> Value:
         """The value of an expression."""
-        handler = EXPRESSIONS.get(type(node))
-        outer = self.builder.loc
-        if not isinstance(node, LEAVES):
+        kind, outer = type(node), self.builder.loc
+        handler = EXPRESSIONS.get(kind)
+        if kind not in LEAVES:
             self.builder.loc = self.scope.loc(node)
         try:
             if handler is None:

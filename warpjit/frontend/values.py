@@ -7,21 +7,23 @@ what an error left without a value, so that one mistake is reported once.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import ItemsView, KeysView, ValuesView
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass
 from typing import Any, TypeAlias
 
-from warpjit.errors import Loc
+from warpjit.errors import NOWHERE, Loc
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity, of_constant
 from warpjit.ir.nodes import Address, Atom, Buffer, Const, Local, PlanExpr, Registers
 from warpjit.layout import ComposeLayout, TileLayout
+from warpjit.record import changed, record
 
 NO_LOOPS: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Linear:
     """An integer as constant + Σ coefficient · local, over locals that never change while the sum is in use."""
 
@@ -34,13 +36,16 @@ class Linear:
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """self + factor · other"""
+        constant = self.constant + factor * other.constant
         if not other.terms:
-            return Linear(self.terms, self.constant + factor * other.constant)
-        sums = dict(self.terms)
+            return Linear(self.terms, constant)
+        if not self.terms and factor == 1:
+            return Linear(other.terms, constant)
+        sums = {term[0].name: term for term in self.terms}
         for local, coefficient in other.terms:
-            sums[local] = sums.get(local, 0) + factor * coefficient
-        terms = tuple((local, coefficient) for local, coefficient in sums.items() if coefficient)
-        return Linear(terms, self.constant + factor * other.constant)
+            known = sums.get(local.name)
+            sums[local.name] = local, factor * coefficient + (0 if known is None else known[1])
+        return Linear(tuple([term for term in sums.values() if term[1]]), constant)
 
     def times(self, factor: int) -> Linear:
         if factor == 0:
@@ -48,12 +53,12 @@ class Linear:
         return Linear(tuple((local, coefficient * factor) for local, coefficient in self.terms), self.constant * factor)
 
     @property
-    def key(self) -> frozenset[tuple[Local, int]]:
-        """The terms without their order and without the constant."""
-        return frozenset(self.terms)
+    def key(self) -> tuple[tuple[str, int], ...]:
+        """The terms, by the names of their locals, without their order and without the constant."""
+        return tuple(sorted([(local.name, coefficient) for local, coefficient in self.terms]))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scalar:
     """A number that the device holds.
 
@@ -84,12 +89,13 @@ class Scalar:
         return self.atom.value if isinstance(self.atom, Const) else None
 
 
+@functools.lru_cache(maxsize=4096, typed=True)
 def constant(dtype: DType, value: int) -> Scalar:
     """A static integer as a value of `dtype`, which the caller knows to hold it."""
     return Scalar(dtype, of_constant(value), Const(value, dtype), Linear((), value))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorValue:
     """A window onto a buffer or registers: element (i, j, …) lies at `offset` + place(i, j, …), in elements of `dtype`.
 
@@ -106,7 +112,7 @@ class TensorValue:
     strides: tuple[int | Scalar, ...] | None = None
     offset: int | Scalar = 0
     align: int = 1
-    loc: Loc = field(default_factory=Loc, compare=False)
+    loc: Loc = field(default=NOWHERE, compare=False)
 
     @property
     def space(self) -> str:
@@ -117,10 +123,10 @@ class TensorValue:
         return all(isinstance(extent, int) for extent in self.shape)
 
     def with_(self, **changes: Any) -> TensorValue:
-        return replace(self, **changes)
+        return changed(self, **changes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pointer:
     """The address of an element: what the raw form of an instruction takes."""
 
@@ -129,14 +135,14 @@ class Pointer:
     align: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Storage:
     """The bytes under a tensor; a view of it is the one way to reuse shared memory."""
 
     tensor: TensorValue
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Method:
     """`value.name` before it is called."""
 
@@ -148,7 +154,7 @@ class KernelObject:
     """Of the classes of objects that a kernel makes: their attributes are assigned like names (see `objects`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextPiece:
     """A device value in a text: `flags`, width and precision of C's format with its %, and a letter that was given."""
 
@@ -157,19 +163,19 @@ class TextPiece:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """An f-string in which values stand that the device computes."""
 
     pieces: tuple[str | TextPiece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Poison:
     """What an expression with an error gives."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unbound:
     """A name that some path leaves without a value; reading it is an error."""
 
@@ -184,20 +190,24 @@ POISON = Poison()
 
 # Asked for at every operation: a union would be made anew each time.
 _KERNEL_VALUES = (Scalar, TensorValue, Pointer, Storage, Method, Text, TextPiece, Poison, KernelObject)
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+_SEQUENCES = (tuple, list)
 _NUMBERS = (int, float)
 _VIEWS = (KeysView, ValuesView, ItemsView)
 
 
 def is_kernel_value(value: Value) -> bool:
     """Whether a value exists on the device only (also inside tuples)."""
-    if isinstance(value, tuple | list):
+    if type(value) in _PLAIN:
+        return False
+    if isinstance(value, _SEQUENCES):
         return any(is_kernel_value(item) for item in value)
     if isinstance(value, dict):
         return any(is_kernel_value(item) for item in value.values())
-    if isinstance(value, _VIEWS):
-        return any(is_kernel_value(item) for item in value)
     if isinstance(value, _KERNEL_VALUES):
         return True
+    if isinstance(value, _VIEWS):
+        return any(is_kernel_value(item) for item in value)
     names = bundle_fields(type(value))
     return names is not None and any(is_kernel_value(getattr(value, name, None)) for name in names)
 

@@ -7,12 +7,13 @@ checks `fits` itself, and asks `wrapped` what is left of it where it does not fi
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 
 from warpjit.ir.dtypes import DType
+from warpjit.record import record
 
 
 class Uniformity(IntEnum):
@@ -43,7 +44,7 @@ _PHRASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Facts:
     """`lo <= value <= hi` (None: no bound), `value % multiple == 0` (0: the value is 0), and its uniformity."""
 
@@ -92,13 +93,18 @@ class Facts:
         if lo is not None and hi is not None and lo > hi:
             lo = hi = lo if self.hi is None else min(lo, self.hi)
         multiple = math.lcm(self.multiple, other.multiple)
-        return Facts(lo, hi, multiple, min(self.uniformity, other.uniformity))
+        uniformity = min(self.uniformity, other.uniformity)
+        if (lo, hi, multiple, uniformity) == (self.lo, self.hi, self.multiple, self.uniformity):
+            return self
+        return Facts(lo, hi, multiple, uniformity)
 
 
+@functools.lru_cache(maxsize=4096)
 def of_constant(value: int) -> Facts:
     return Facts(value, value, abs(value), Uniformity.STATIC)
 
 
+@functools.cache
 def of_type(dtype: DType, uniformity: Uniformity = Uniformity.LANE) -> Facts:
     """All that a type says: its range for integers and bool, nothing for floats."""
     if dtype.kind == "bool":

@@ -30,11 +30,29 @@ class Intrinsic:
     def signature(self) -> inspect.Signature:
         return inspect.signature(self._function)
 
+    @functools.cached_property
+    def positional(self) -> tuple[int, int]:
+        return positional(self.signature)
+
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TraceError(f"{self.name} means something only inside a function decorated with @warpjit")
 
     def __repr__(self) -> str:
         return self.name
+
+
+def positional(signature: inspect.Signature) -> tuple[int, int]:
+    """The least and the most arguments of a call without keywords that is sure to be legal, which need not be bound
+    one by one; (1, 0) where there is none."""
+    parameters = signature.parameters.values()
+    if any(each.kind is each.VAR_POSITIONAL or _is_wanted_by_name(each) for each in parameters):
+        return 1, 0
+    named = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return sum(each.default is each.empty for each in named), len(named)
+
+
+def _is_wanted_by_name(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
 
 
 class Namespace(types.SimpleNamespace):
