@@ -155,10 +155,6 @@ def _method(tracer: Tracer, function: Method, args: list[Value], kwargs: dict[st
     return _apply(function.name, method, (tracer.builder, function.owner, *args), kwargs)
 
 
-def _raw(tracer: Tracer, function: Row, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return INTRINSICS["raw instruction"](tracer, function, args, kwargs)
-
-
 def _closure(tracer: Tracer, function: Closure, args: list[Value], kwargs: dict[str, Value]) -> Value:
     scope = Scope(
         function.scope.source,
@@ -177,10 +173,10 @@ CALLS: dict[type, Callable[..., Value]] = {
     Intrinsic: _intrinsic,
     ScalarType: _conversion,
     Method: _method,
-    Row: _raw,
     Closure: _closure,
     ContainerMethod: call_method,
 }
+"""What can be called, by its type; `classes` and `instructions` add theirs."""
 
 
 # ---- helpers ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from warpjit.errors import TraceError
 from warpjit.frontend.addresses import static_int
-from warpjit.frontend.calls import INTRINSICS
+from warpjit.frontend.calls import CALLS, INTRINSICS
 from warpjit.frontend.conversions import convert_operand
 from warpjit.frontend.fragments import fill as fill_fragment
 from warpjit.frontend.language.types import as_dtype
@@ -117,9 +117,9 @@ def fence(tracer: Tracer, scope: Value = "cta", *, sc: Value = False) -> None:
 
 FENCE_SCOPES = ("cta", "cluster", "gpu", "sys")
 
+CALLS[Row] = raw
 INTRINSICS.update(
     {
-        "raw instruction": raw,
         "T.cuda.tile.apply": apply,
         "T.cuda.fragments": fragments,
         "T.cuda.convert": convert,
