@@ -19,7 +19,7 @@ import linecache
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -43,6 +43,25 @@ class SourceFile:
     lines: tuple[str, ...]
     tree: ast.Module = field(repr=False)
     code: types.CodeType = field(repr=False)
+
+    # A file may hold hundreds of kernels: each walk over all of it is done once.
+
+    @functools.cached_property
+    def definitions(self) -> Mapping[tuple[str, int], Sequence[FunctionNode]]:
+        """The functions and lambdas by name and first line."""
+        found: dict[tuple[str, int], list[FunctionNode]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.Lambda):
+                found.setdefault((_name(node), _first_line(node)), []).append(node)
+        return found
+
+    @functools.cached_property
+    def codes(self) -> Mapping[tuple[str, int], Sequence[types.CodeType]]:
+        """What Python compiles of them, likewise."""
+        found: dict[tuple[str, int], list[types.CodeType]] = {}
+        for code in _codes(self.code):
+            found.setdefault((code.co_name, code.co_firstlineno), []).append(code)
+        return found
 
     def frame(self, node: ast.AST, function: str) -> Frame:
         """Where `node` stands. A node of several lines is shown to the end of its first."""
@@ -261,13 +280,7 @@ def _first_line(node: FunctionNode) -> int:
 
 def _find(origin: SourceFile, code: types.CodeType) -> FunctionNode | None:
     """The definition that `code` was compiled from, by its line and name and, among lambdas, its positions."""
-    found = [
-        node
-        for node in ast.walk(origin.tree)
-        if isinstance(node, ast.FunctionDef | ast.Lambda)
-        and _name(node) == code.co_name
-        and _first_line(node) == code.co_firstlineno
-    ]
+    found = origin.definitions.get((code.co_name, code.co_firstlineno), ())
     if len(found) < 2:
         return found[0] if found else None
     spans = list(_spans(origin.lines, code))
@@ -297,7 +310,7 @@ def _extent(node: ast.Lambda) -> tuple[int, int]:
     return (-node.lineno, -node.col_offset)
 
 
-def _only_meaning(found: list[FunctionNode], code: types.CodeType) -> FunctionNode:
+def _only_meaning(found: Sequence[FunctionNode], code: types.CodeType) -> FunctionNode:
     """Of lambdas without positions: the one that returns the code's constant, or any if all say the same.
 
     Python keeps no positions with -X no_debug_ranges, and none for a lambda that returns a constant from 3.12 on.
@@ -325,12 +338,10 @@ def _only_meaning(found: list[FunctionNode], code: types.CodeType) -> FunctionNo
 
 def _same_code(origin: SourceFile, code: types.CodeType, node: FunctionNode) -> bool:
     """Whether compiling the text of `node` gives `code`."""
-    for candidate in _codes(origin.code):
-        if (candidate.co_name, candidate.co_firstlineno) != (code.co_name, code.co_firstlineno):
-            continue
-        if _matches(candidate, code) and _find(origin, candidate) is node:
-            return True
-    return False
+    return any(
+        _matches(candidate, code) and _find(origin, candidate) is node
+        for candidate in origin.codes.get((code.co_name, code.co_firstlineno), ())
+    )
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
