@@ -56,6 +56,24 @@ def plain(a, b):  # a comment that stays
     return a + b
 
 
+def test_a_file_is_walked_once_for_all_its_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"def f{number}(a):\n    return a + {number}, lambda b: b - {number}\n" for number in range(30))
+    module = load(tmp_path / "many.py", text)
+    walked: list[ast.AST] = []
+    walk = ast.walk
+
+    def noted(node: ast.AST) -> Any:
+        walked.append(node)
+        return walk(node)
+
+    monkeypatch.setattr(ast, "walk", noted)
+    found = [
+        of_function(each) for number in range(30) for f in [getattr(module, f"f{number}")] for each in (f, f(0)[1])
+    ]
+    assert [each.first_line for each in found] == [2 * number + line for number in range(30) for line in (1, 2)]
+    assert len([node for node in walked if isinstance(node, ast.Module)]) == 2  # to count characters, and to find all
+
+
 def test_a_function_of_a_file() -> None:
     source = of_function(plain)
     assert source.file == __file__
