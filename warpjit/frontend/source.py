@@ -30,6 +30,7 @@ FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 _FUTURE_FLAGS = functools.reduce(
     lambda flags, name: flags | int(getattr(__future__, name).compiler_flag), __future__.all_feature_names, 0
 )
+_FUTURE_FLAGS &= ~inspect.CO_NESTED  # that of nested_scopes, which functions in functions have whatever is imported
 COMMAND = "<string>"
 """What Python calls the program of `python -c`, and any other text without a file."""
 _PYTEST_NAMES = ("@py_builtins", "@pytest_ar")
