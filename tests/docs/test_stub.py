@@ -5,12 +5,14 @@ A tensor annotation is a call, which mypy calls `valid-type`: that one code is o
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import filelock
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,13 +38,11 @@ class Said:
     of_stub: list[str] = field(default_factory=list)
 
 
-@pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
-    """mypy's words on all texts and the stub. It takes most of its time to read the stub, so it runs once."""
-    folder = tmp_path_factory.mktemp("typed")
-    (folder / "mypy.ini").write_text(
-        "[mypy]\n" + "".join(f"[mypy-{name}.*]\nfollow_imports = skip\n" for name in APART)
-    )
+def answer_of_mypy(folder: Path) -> str:
+    """mypy's words on all texts and the stub."""
+    folder.mkdir()
+    apart = [f"[mypy-{name}.*]\nfollow_imports = skip\n" for name in APART]
+    (folder / "mypy.ini").write_text("".join(["[mypy]\n", *apart]))
     for name, text in texts().items():
         (folder / f"{name}.py").write_text('# mypy: disable-error-code="valid-type"\n' + text, encoding="utf-8")
     stubs = [str(ROOT / f"warpjit/frontend/language/{name}.pyi") for name in ("__init__", "approx", "cuda")]
@@ -55,8 +55,20 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
         env={"MYPYPATH": str(ROOT), "PATH": ""},
     )
     assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+    """mypy takes most of its time to read the stub, so it runs once, also where workers share these tests."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    answer = folder / "mypy.txt"
+    with filelock.FileLock(folder / "mypy.lock"):
+        if not answer.exists():
+            answer.write_text(answer_of_mypy(folder / "mypy"), encoding="utf-8")
     found = Said({name: [] for name in texts()})
-    for line in done.stdout.splitlines():
+    for line in answer.read_text(encoding="utf-8").splitlines():
         where = re.match(r"(\w+)\.py:(\d+): (.*)", line)
         if where and where[1] in found.of_text:
             found.of_text[where[1]].append(f"{int(where[2]) - 1}: {where[3]}")
