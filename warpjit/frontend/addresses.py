@@ -341,6 +341,6 @@ def static_int(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         try:
             return value.__index__()
-        except AttributeError:
+        except (AttributeError, TypeError):  # arrays of several elements have the method, and refuse
             raise TraceError(f"{what}: expected an int but got {arithmetic.describe(value)}") from None
     return value

@@ -188,6 +188,11 @@ class Tracer:
         """A value whose truth is asked for."""
         if isinstance(value, TensorValue | Pointer):
             raise TraceError(f"{arithmetic.describe(value)} is neither true nor false: compare an element")
+        if not isinstance(value, Scalar):
+            try:
+                bool(value)
+            except Exception as error:  # arrays of several elements, and whatever else a class says
+                raise TraceError(f"{type(error).__name__}: {error}") from error
         return value
 
     def execute(self, statements: Sequence[ast.stmt]) -> None:

@@ -31,6 +31,14 @@ TOPIC = Topic(
             if A:
                 pass
             """, "the tensor A is neither true nor false: compare an element", "if A:"),
+        Case("T.assume(np.zeros(2))",
+             "ValueError: The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+             "T.assume(np.zeros(2))"),
+        Case("1 if np.zeros(2) else 2",
+             "ValueError: The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+             "1 if np.zeros(2) else 2"),
+        Case("A.permute(np.arange(2))", "an axis of permute: expected an int but got ndarray",
+             "A.permute(np.arange(2))"),
         Case("A if n > 3 else None",
              "a conditional expression on a runtime condition can only choose between numbers", "A if n > 3 else None"),
         Case("[*n]", "*: expected a tuple but got a scalar of type int32", "[*n]"),
