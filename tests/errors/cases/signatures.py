@@ -69,6 +69,8 @@ TOPIC = Topic(
         Case('T.Tensor((8,), "float32", layout="packed")',
              "T.Tensor: expected layout=\"default\" or None but got 'packed'"),
         Case('T.Tensor((8,), "float32", align=12)', "T.Tensor: expected align to be a power of two but got 12"),
+        Case('T.Tensor((8,), align="16")', "T.Tensor: expected align to be a power of two but got '16'"),
+        Case("T.Tensor((8,), noalias=1)", "T.Tensor: expected noalias to be True or False but got 1"),
         Case("T.dynamic(3)", "T.dynamic: expected a name but got 3"),
         Case('T.dynamic("M", multiple_of=0)', "T.dynamic('M'): expected multiple_of >= 1 but got 0"),
         Case("warpjit(3)", "expected a Python function but got int 3", error=SourceError),

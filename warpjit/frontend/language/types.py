@@ -89,8 +89,10 @@ class Tensor:
             object.__setattr__(self, "dtype", as_dtype(self.dtype))
         if self.layout not in (None, "default"):
             raise TraceError(f'T.Tensor: expected layout="default" or None but got {self.layout!r}')
-        if self.align is not None and (self.align < 1 or self.align & (self.align - 1)):
+        if self.align is not None and (type(self.align) is not int or self.align < 1 or self.align & (self.align - 1)):
             raise TraceError(f"T.Tensor: expected align to be a power of two but got {self.align!r}")
+        if not isinstance(self.noalias, bool):
+            raise TraceError(f"T.Tensor: expected noalias to be True or False but got {self.noalias!r}")
 
 
 def _check_extent(item: object) -> None:
