@@ -164,11 +164,18 @@ def of_kernel(function: Callable[..., Any]) -> FunctionSource:
 def _definition(function: types.FunctionType, origin: SourceFile) -> FunctionSource | None:
     """The function's definition in a text; None if the text is not what it was compiled from."""
     code = function.__code__
+    # Lambdas of one line may have equal code, and only their positions tell which is which.
+    find = _found.__wrapped__ if code.co_name == "<lambda>" else _found
+    return find(origin, code, function.__qualname__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _found(origin: SourceFile, code: types.CodeType, qualname: str) -> FunctionSource | None:
+    """The definition of a code object: a factory of kernels asks for each of them, and they share one."""
     node = _find(origin, code)
     if node is None or not _same_code(origin, code, node):
         return None
-    text = _text_of(origin.lines, node)
-    return FunctionSource(code.co_filename, function.__qualname__, code.co_firstlineno, text, node, origin)
+    return FunctionSource(code.co_filename, qualname, code.co_firstlineno, _text_of(origin.lines, node), node, origin)
 
 
 # ---- reading and parsing ------------------------------------------------------------------------------
