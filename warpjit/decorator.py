@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 from warpjit import config
+from warpjit.errors import ArgumentError
 
 if TYPE_CHECKING:
     from warpjit.compiled import Compiled
@@ -27,7 +28,8 @@ class Decorator:
     debug       `assert`, `T.device_assert` and `print` in a kernel are executed; None: if WARPJIT_DEBUG=1 was set
                 when the kernel was decorated; False: they are only traced
 
-    Raises SourceError where the function's source cannot be had, TraceError for an annotation that is no type.
+    Raises SourceError where the function's source cannot be had, TraceError for an annotation that is no type,
+    ArgumentError for an option that is no bool.
     """
 
     @property
@@ -67,15 +69,26 @@ class Decorator:
     ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
     def __call__(
-        self, function: Callable[..., Any] | None = None, /, *, debug: bool | None = None, **options: bool
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        contract: bool = True,
+        strict: bool = False,
+        unverified: bool = False,
+        debug: bool | None = None,
     ) -> Any:
         from warpjit.kernel import Kernel, Options  # noqa: PLC0415  the decorator's name does without
 
         names = sys._getframe(1).f_locals  # where string annotations may find names of an enclosing function
         checks = config.read().debug if debug is None else debug
+        options = {"contract": contract, "strict": strict, "unverified": unverified, "debug": checks}
+        for name, value in options.items():
+            if type(value) is not bool:
+                raise ArgumentError(f"warpjit: {name}: expected a bool but got {type(value).__name__} {value!r}")
+        chosen = Options(**options)
         if function is not None:
-            return Kernel(function, Options(debug=checks), names)
-        chosen = Options(debug=checks, **options)
+            return Kernel(function, chosen, names)
         return lambda decorated: Kernel(decorated, chosen, names)
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from catalogue import Case, Topic
 
-from warpjit.errors import SourceError
+from warpjit.errors import ArgumentError, SourceError
 
 
 def a_file(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -74,6 +74,7 @@ TOPIC = Topic(
         Case("T.dynamic(3)", "T.dynamic: expected a name but got 3"),
         Case('T.dynamic("M", multiple_of=0)', "T.dynamic('M'): expected multiple_of >= 1 but got 0"),
         Case("warpjit(3)", "expected a Python function but got int 3", error=SourceError),
+        Case("warpjit(strict=5)", "warpjit: strict: expected a bool but got int 5", error=ArgumentError),
         Case("warpjit(lambda A: A)(torch.zeros(4))",
              "example.py, line 1: expected a function of def but got a lambda: a kernel begins with "
              "T.device_entry(...) and is made of statements; a lambda can be a helper", error=SourceError),
