@@ -191,7 +191,8 @@ def test_a_thread_may_ask_and_python_does_not_warn() -> None:
 
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from warpjit import forks
 from warpjit.cuda import processes
 def task(waits):

@@ -66,7 +66,8 @@ def test_an_error_of_who_brings_the_jobs_kills_what_runs() -> None:
 
 
 PROGRAM = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from warpjit.parallel import Job, run_all
 from warpjit.progress import Bar
 from warpjit.cuda import processes
