@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,13 +69,16 @@ def run(
     count = min(workers, len(tasks))
     if count < 2 or len(tasks) < FEWEST or not hasattr(os, "fork"):
         return outcomes
+    try:
+        turns, queued = _queue(min(len(tasks), MOST))
+    except OSError:
+        return outcomes
     copies: list[_Copy] = []
-    turns = _queue(min(len(tasks), MOST))
     try:
         with contextlib.suppress(OSError):  # fewer copies than were wanted do as well
             for _ in range(count):
                 copies.append(_forked(tasks, turns))
-        for index, outcome in _answers(copies, silence):
+        for index, outcome in _answers(copies, queued, silence):
             outcomes[index] = outcome
             step(index)
     finally:
@@ -85,12 +88,13 @@ def run(
     return outcomes
 
 
-def _queue(count: int) -> int:
-    """The end of a pipe to read turns from."""
+def _queue(count: int) -> tuple[int, int]:
+    """The end of a pipe to read turns from, and how many it holds."""
     read, write = os.pipe()
-    os.write(write, b"".join(map(_TURN.pack, range(count))))
+    os.set_blocking(write, False)  # the pipes of a user who has many are small
+    written = os.write(write, b"".join(map(_TURN.pack, range(count))))
     os.close(write)
-    return read
+    return read, written // _TURN.size
 
 
 # ---- the side that asks ---------------------------------------------------------------------------------------
@@ -130,12 +134,13 @@ def _reaped(process: int, seconds: float) -> bool:
     return True
 
 
-def _answers(copies: Sequence[_Copy], silence: float) -> Iterator[tuple[int, Done]]:
-    with selectors.DefaultSelector() as selector:
+def _answers(copies: Sequence[_Copy], queued: int, silence: float) -> Iterator[tuple[int, Done]]:
+    """Until each turn has its answer: what other threads fork meanwhile may keep the copies' pipes open."""
+    with selectors.PollSelector() as selector:  # it takes no descriptor
         for copy in copies:
             copy.deadline = time.monotonic() + silence
             selector.register(copy.answers, selectors.EVENT_READ, copy)
-        while running := [key.data for key in selector.get_map().values()]:
+        while queued and (running := [key.data for key in selector.get_map().values()]):
             now = time.monotonic()
             for copy in running:
                 if copy.deadline < now:
@@ -147,6 +152,7 @@ def _answers(copies: Sequence[_Copy], silence: float) -> Iterator[tuple[int, Don
                     selector.unregister(copy.answers)
                 for answer in copy.lines(said):
                     copy.deadline = time.monotonic() + silence + answer.get("waits", 0.0)
+                    queued -= "begun" not in answer and "waits" not in answer
                     if "value" in answer:
                         yield answer["done"], Done(answer["value"])
 
@@ -156,19 +162,19 @@ def _answers(copies: Sequence[_Copy], silence: float) -> Iterator[tuple[int, Don
 
 def _forked(tasks: Sequence[Task], turns: int) -> _Copy:
     original = os.getpid()
-    read, write = os.pipe()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
+        with contextlib.suppress(Exception):  # it may be None, closed, or anything that has `write`
             stream.flush()  # or a copy might write it again
+    read, write = os.pipe()
     try:
         # Signals wait until the copy has its own handlers: the original's are not for it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of threads: see the file's header
                 process = os.fork()
             if process == 0:
-                _serve(tasks, turns, write, original)
+                _serve(tasks, turns, write, original, before - set(_SIGNALS))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     except BaseException:
@@ -179,18 +185,21 @@ def _forked(tasks: Sequence[Task], turns: int) -> _Copy:
     return _Copy(process, read)
 
 
-def _serve(tasks: Sequence[Task], turns: int, answers: int, original: int) -> None:
+def _serve(tasks: Sequence[Task], turns: int, answers: int, original: int, blocked: Iterable[int]) -> None:
     """Do tasks while there are any, and the original.
 
     Nothing of the original is run: no finalizer, no handler of a signal, no function of its exit.
     """
     try:
         gc.freeze()  # garbage of the original may be tensors of a device
-        sys.stdout = open(os.devnull, "w")  # what a trace prints, it prints where it is done at last
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # what a trace prints, it prints where it is done at last
         signal.set_wakeup_fd(-1)
+        for number in signal.valid_signals():
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the original has it too, and ends its copies
         signal.signal(signal.SIGTERM, _leave)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         while os.getppid() == original and (turn := os.read(turns, _TURN.size)):
             _answer(tasks, _TURN.unpack(turn)[0], answers)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
 import signal
 import subprocess
@@ -172,6 +174,89 @@ def test_handlers_and_finalizers_of_the_original_are_not_run(tmp_path: Path) -> 
     finally:
         signal.signal(signal.SIGTERM, before)
     assert not note.exists()
+
+
+def test_other_handlers_of_the_original_are_not_run_either(tmp_path: Path) -> None:
+    note, original = tmp_path / "note", os.getpid()
+
+    def heard(number: int, frame: object) -> None:
+        if os.getpid() != original:
+            note.write_text("a handler ran in a copy")
+
+    before = signal.signal(signal.SIGCHLD, heard)
+    try:
+        assert None not in run(*[lambda waits: subprocess.run(["true"], check=True).returncode] * 4)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert not note.exists()
+
+
+class _OnlyWrites:
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def _closed() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [None, _OnlyWrites(), _closed()])
+def test_output_may_go_anywhere(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", stream)
+        patched.setattr(sys, "stderr", stream)
+        found = run(*[lambda waits: 1] * 4)
+    assert found == [Done(1)] * 4
+
+
+@pytest.mark.parametrize("more", range(5))
+def test_where_descriptors_end_work_is_not_done_at_most(more: int) -> None:
+    program = f"""
+import os, resource
+from warpjit import forks
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + {more},) * 2)
+done = forks.run([forks.Task(lambda waits: 1)] * 4, 2, lambda index: None)
+assert set(done) <= {{None, forks.Done(1)}}, done
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_others_fork_meanwhile_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork: Callable[[], int] = os.fork
+    others: list[int] = []
+
+    def forked() -> int:
+        other = fork()  # another thread's, which lives long and has the pipes as well
+        if other == 0:
+            time.sleep(60)
+            os._exit(0)
+        others.append(other)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", forked)
+    begin = time.monotonic()
+    try:
+        assert run(*[lambda waits: 1] * 4) == [Done(1)] * 4
+        assert time.monotonic() - begin < 20
+    finally:
+        for other in others:
+            os.kill(other, signal.SIGKILL)
+            os.waitpid(other, 0)
+
+
+def test_a_pipe_may_be_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe: Callable[[], tuple[int, int]] = os.pipe
+
+    def small() -> tuple[int, int]:
+        read, write = pipe()
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        return read, write
+
+    monkeypatch.setattr(os, "pipe", small)
+    found = run(*[lambda waits: 1] * 1100)
+    assert found == [Done(1)] * 1024 + [None] * 76
 
 
 def test_signals_of_the_original_are_as_before() -> None:
