@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import json
 import os
 import selectors
@@ -42,6 +43,8 @@ _TURN = struct.Struct("<I")
 @dataclass(frozen=True)
 class Task:
     """`run(waits)` gives what JSON can hold, or raises: then the task is not done.
+
+    What it writes to `sys.stdout` and `sys.stderr`, the original writes once it is done; of what is not done, nothing.
 
     `waits(seconds)` says that from now on a process is waited for, for so long at most: the copy does not hang.
     """
@@ -154,7 +157,14 @@ def _answers(copies: Sequence[_Copy], queued: int, silence: float) -> Iterator[t
                     copy.deadline = time.monotonic() + silence + answer.get("waits", 0.0)
                     queued -= "begun" not in answer and "waits" not in answer
                     if "value" in answer:
+                        _write(answer["said"])
                         yield answer["done"], Done(answer["value"])
+
+
+def _write(said: Sequence[tuple[str, str]]) -> None:
+    for stream, text in said:
+        with contextlib.suppress(Exception):  # whatever it is: see `_forked`
+            getattr(sys, stream).write(text)
 
 
 # ---- a copy ---------------------------------------------------------------------------------------------------
@@ -192,7 +202,6 @@ def _serve(tasks: Sequence[Task], turns: int, answers: int, original: int, block
     """
     try:
         gc.freeze()  # garbage of the original may be tensors of a device
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # what a trace prints, it prints where it is done at last
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals():
             if callable(signal.getsignal(number)):
@@ -208,12 +217,28 @@ def _serve(tasks: Sequence[Task], turns: int, answers: int, original: int, block
 
 def _answer(tasks: Sequence[Task], index: int, answers: int) -> None:
     _say(answers, json.dumps({"begun": index}))
+    said: list[tuple[str, str]] = []
+    sys.stdout, sys.stderr = _Writer("stdout", said), _Writer("stderr", said)
     try:
         value = tasks[index].run(lambda seconds: _say(answers, json.dumps({"waits": seconds})))
-        said = json.dumps({"done": index, "value": value})
+        answer = json.dumps({"done": index, "value": value, "said": said})
     except BaseException:
-        said = json.dumps({"failed": index})
-    _say(answers, said)
+        answer = json.dumps({"failed": index})
+    _say(answers, answer)
+
+
+class _Writer(io.TextIOBase):
+    """What is written, noted with the name of the stream."""
+
+    def __init__(self, stream: str, said: list[tuple[str, str]]) -> None:
+        self._stream, self._said = stream, said
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._said.append((self._stream, text))
+        return len(text)
 
 
 def _say(answers: int, line: str) -> None:

@@ -172,11 +172,11 @@ def _cubin_key(asked: Question, keys: Mapping[str, str]) -> str | None:
 # ---- answering ------------------------------------------------------------------------------------------------
 
 
-def record(asked: Question, built: Built) -> None:
-    """Keep what a trace and the compiler made. What cannot be found again, or compared, is not kept."""
+def record(asked: Question, built: Built) -> bool:
+    """Keep what a trace and the compiler made, if it can be found again, and compared; whether it can."""
     program = built.program
     if not program.repeatable:
-        return
+        return False
     places = Places(asked.roots)
     try:
         forms = _forms(asked, program.captures)
@@ -184,7 +184,7 @@ def record(asked: Question, built: Built) -> None:
         compiler = built.compiler
     except (NoDigest, CompileError) as reason:
         _log.debug("%s is not kept in the index: %s", program.plan.name, reason)
-        return
+        return False
     new: dict[str, Any] = {
         "captures": rows,
         "plan": program.plan.to_json(),
@@ -197,6 +197,7 @@ def record(asked: Question, built: Built) -> None:
         return {"kernel": program.plan.name, "variants": _with(_listed(old), new)[:VARIANTS]}
 
     asked.store.change_index(asked.key, added)
+    return True
 
 
 def _with(variants: Sequence[Any], new: Mapping[str, Any]) -> list[Any]:

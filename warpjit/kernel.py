@@ -208,15 +208,16 @@ class Kernel:
         asked = None if chosen.retrace else self._question(specialization, target, chosen)
         return None if asked is None else index.find(asked)
 
-    def keep(self, built: Built, specialization: Specialization) -> None:
-        """Tell the index of a program that was traced and compiled, so that other processes need not."""
+    def keep(self, built: Built, specialization: Specialization) -> bool:
+        """Tell the index of a program that was traced and compiled, so that other processes need not; whether it can
+        be told."""
         chosen = config.read()
         asked = self._question(specialization, built.program.target, chosen)
         if asked is None:
-            return
+            return False
         if chosen.retrace:
             index.check(asked, built)
-        index.record(asked, built)
+        return index.record(asked, built)
 
     def _question(self, specialization: Specialization, target: Target, chosen: Config) -> index.Question | None:
         options = vars(self.options)

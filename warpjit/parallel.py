@@ -154,7 +154,8 @@ def _attempt(kernel: Any, specialization: Specialization, target: Target, waits:
     built = kernel.built(specialization, target)
     waits(Nvcc.of(config.read()).seconds)
     built.executable  # noqa: B018  it is the store that keeps it
-    kernel.keep(built, specialization)
+    if not kernel.keep(built, specialization):
+        raise LookupError("the original would not find it")
 
 
 def _call(position: int, given: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

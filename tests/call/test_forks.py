@@ -132,17 +132,20 @@ OUTPUT = """
 import sys
 from warpjit import forks
 def task(waits):
-    print("a copy's")
-    sys.stdout.flush()
+    print("a copy's", end=", ", flush=True)
+    print("an error", file=sys.stderr)
+def fails(waits):
+    print("of nobody")
+    raise ValueError
 sys.stdout.write("before, ")
-forks.run([forks.Task(task)] * 8, 2, lambda index: None)
+forks.run([forks.Task(task), forks.Task(fails)] * 4, 2, lambda index: None)
 print("after")
 """
 
 
-def test_output_is_written_once() -> None:
+def test_output_of_what_is_done_is_written_once() -> None:
     done = subprocess.run([sys.executable, "-c", OUTPUT], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("before, after\n", "")
+    assert (done.stdout, done.stderr) == ("before, " + "a copy's, " * 4 + "after\n", "an error\n" * 4)
 
 
 def test_handlers_and_finalizers_of_the_original_are_not_run(tmp_path: Path) -> None:

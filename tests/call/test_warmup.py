@@ -200,3 +200,30 @@ def test_a_bar_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with Bar("compiling", 2, shown=True) as shown:
         shown.step("the first")
     assert "compiling" in capsys.readouterr().err
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("stream", ["out", "err"])
+def test_what_a_trace_says_is_written_once(
+    stream: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path))
+
+    def to_out(value: float) -> float:
+        print("traced", value)
+        return value
+
+    def to_err(value: float) -> float:
+        print("traced", value, file=sys.stderr)  # the index keeps nothing that takes this: the process traces again
+        return value
+
+    told = {"out": to_out, "err": to_err}[stream]
+
+    @warpjit
+    def kernel(Out: T.Tensor((32,), "float32"), *, value):
+        T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+        Out[T.cuda.lane_id()] = told(value)
+
+    kernel.warmup([{"value": float(value)} for value in range(5)], target="sm_90a", jobs=2, progress=False)
+    said = getattr(capfd.readouterr(), stream)
+    assert sorted(said.splitlines()) == [f"traced {float(value)}" for value in range(5)]

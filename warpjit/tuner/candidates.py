@@ -248,7 +248,8 @@ def _attempt(call: Call, target: Target, limits: Limits, waits: Callable[[float]
         raise
     except WarpjitError as error:
         return call.failed(state_of(error), sentence(error), built.code if built else "").to_json()
-    call.candidate.kernel.keep(built, call.specialization)
+    if not call.candidate.kernel.keep(built, call.specialization):
+        raise LookupError("the original would not find it")
     return None
 
 
