@@ -6,7 +6,7 @@ The object is the kernel's first argument and a compile-time constant of it: see
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -52,4 +52,11 @@ class KernelMethod:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.kernel, name)
+        if name == "warmup":
+            return lambda calls=((),), **how: found([self._with_owner(call) for call in calls], **how)
         return functools.partial(found, self.owner) if name in INSPECTED else found
+
+    def _with_owner(self, call: Any) -> Any:
+        if isinstance(call, Mapping):
+            return {self.kernel.signature.parameters[0].name: self.owner, **call}
+        return (self.owner, *call) if isinstance(call, tuple) else call

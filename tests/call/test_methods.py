@@ -176,3 +176,14 @@ def test_an_object_that_can_change_is_refused():
         Layer(x).kernel(x, out)
     with pytest.raises(TraceError, match="expected a first parameter, such as self"):
         Plain().nothing()
+
+
+@pytest.mark.nvcc
+def test_a_method_is_warmed_up_by_calls_without_the_object(tmp_path, monkeypatch):
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path))
+    x, out = tensors("cpu")
+    Scale(41).kernel.warmup([(x, out), {"x": x, "out": out}], target="sm_90a", progress=False)
+    Wider.of_class.warmup([(x, out)], target="sm_90a", progress=False)
+    assert len(list(tmp_path.rglob("*/cubin/*/*"))) == 2
+    with pytest.raises(ArgumentError, match=r"calls\[0\]: expected a tuple of arguments"):
+        Scale(41).kernel.warmup([3])
