@@ -7,6 +7,7 @@ are launches that are known, as a kernel's own, and other processes find what wa
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +116,10 @@ class Tuned:
         for name in self.settings.key.key:
             if name not in self.signature.by_name and name not in sizes:
                 raise ArgumentError(f"key: expected names of parameters, or of sizes, of {full} but got {name!r}")
+        for name in self.settings.key.bucket:
+            owner = re.fullmatch(r"(\w+)[^.]*\.shape\[\d+\]", name)
+            if name not in sizes and (owner is None or owner[1] not in full.by_name):
+                raise ArgumentError(f'bucket: expected names of sizes of {full}, or "X.shape[0]", but got {name!r}')
         self._tuner = Tuner(f"{self.kernel.function.__module__}.{self.kernel.function.__qualname__}", self.settings)
         self._source = source_digest(self.kernel.function_source)
         self._by_value: dict[tuple[Any, ...], Dispatch] = {}

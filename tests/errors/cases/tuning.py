@@ -32,6 +32,8 @@ TOPIC = Topic(
              "key: expected names in a list but got 'N'"),
         Case("warpjit.autotune(configs, key=['M'])(kernel)",
              "key: expected names of parameters, or of sizes, of kernel(X, Out, *, BLOCK) but got 'M'"),
+        Case("warpjit.autotune(configs, bucket={'M': 'pow2'})(kernel)",
+             "bucket: expected names of sizes of kernel(X, Out, *, BLOCK), or \"X.shape[0]\", but got 'M'"),
         Case("warpjit.autotune(configs, bucket={'N': 'pow3'})(kernel)",
              "bucket['N']: expected \"pow2\", a positive int or a function but got 'pow3'"),
         Case("warpjit.autotune(configs, prune=3)(kernel)",
