@@ -176,6 +176,7 @@ def _forked(tasks: Sequence[Task], turns: int) -> _Copy:
         with contextlib.suppress(Exception):  # it may be None, closed, or anything that has `write`
             stream.flush()  # or a copy might write it again
     read, write = os.pipe()
+    process = 0
     try:
         # Signals wait until the copy has its own handlers: the original's are not for it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -188,7 +189,10 @@ def _forked(tasks: Sequence[Task], turns: int) -> _Copy:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     except BaseException:
-        os.close(read)
+        if process:  # a signal has waited for the fork, and its handler raised
+            _Copy(process, read).end()
+        else:
+            os.close(read)
         raise
     finally:
         os.close(write)
