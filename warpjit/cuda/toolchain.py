@@ -50,15 +50,13 @@ class Compiled:
         return parse_messages(self.log)
 
 
-def option_flags(*, contract: bool = True, lineinfo: bool = False, max_registers: int | None = None) -> tuple[str, ...]:
+def option_flags(*, contract: bool = True, lineinfo: bool = False) -> tuple[str, ...]:
     """nvcc's flags for what a kernel may ask for, in a fixed order (they are part of the cubin's key).
 
     `contract=False` forbids fusing a product and a sum into an fma. `lineinfo` keeps line numbers for profilers.
-    `max_registers` is a limit per thread.
     """
     flags = [] if contract else ["-fmad=false"]
     flags += ["-lineinfo"] if lineinfo else []
-    flags += [f"-maxrregcount={max_registers}"] if max_registers is not None else []
     return tuple(flags)
 
 

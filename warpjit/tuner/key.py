@@ -24,9 +24,6 @@ from warpjit.tuner.config import text_of
 Bucket: TypeAlias = "str | int | Callable[[int], Any]"
 """How sizes are taken together: "pow2" (by the next power of two), a number (by the next multiple), or a function."""
 
-Facts: TypeAlias = tuple[tuple[str, str], ...]
-"""Names with texts."""
-
 SCHEMA = 1
 
 
