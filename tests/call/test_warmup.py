@@ -160,6 +160,7 @@ def _only_in_copies(original: int, built: Callable[..., Any]) -> Callable[..., A
     return checked
 
 
+@pytest.mark.nvcc
 def test_failures_in_copies_are_raised_as_elsewhere() -> None:
     calls = [{"value": value} for value in (1.0, "no number", 2.0, "none either", 3.0)]
     texts = []
