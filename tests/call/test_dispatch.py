@@ -148,7 +148,7 @@ def test_two_devices_are_two_launches(gpu: Fake, monkeypatch: pytest.MonkeyPatch
         T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
         Out[T.cuda.lane_id()] = 1.0
 
-    monkeypatch.setattr("warpjit.build.Built.cubin", b"cubin")
+    monkeypatch.setattr("warpjit.build.Built._obtained", lambda built: ("key", b"cubin"))
     for _ in range(4):
         for device in (0, 1):
             fill(CudaTensor(32, index=device))

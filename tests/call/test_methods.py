@@ -153,6 +153,7 @@ def test_other_objects_and_static_and_class_methods(device):
     assert out.tolist() == [v + 64 for v in range(64)]
 
 
+@pytest.mark.nvcc
 def test_a_method_is_compiled_and_copied_like_a_kernel():
     x, out = tensors("cpu")
     compiled = warpjit.compile(Scale(4).kernel, x, out, target="sm_90a")

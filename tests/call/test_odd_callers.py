@@ -44,6 +44,7 @@ def test_a_kernel_without_a_name_to_import_is_not_pickled() -> None:
         pickle.dumps(local)
 
 
+@pytest.mark.nvcc
 def test_a_kernel_may_be_called_for_while_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finalizer or a signal handler comes at any moment, in the same thread."""
 
