@@ -307,24 +307,6 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
     assert not any(map(_runs, children))
 
 
-def test_an_interrupt_during_the_fork_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork: Callable[[], int] = os.fork
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def interrupted() -> int:
-        os.kill(os.getpid(), signal.SIGINT)
-        return fork()
-
-    monkeypatch.setattr(os, "fork", interrupted)
-    descriptors = os.listdir("/proc/self/fd")
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run(*[lambda waits: time.sleep(60)] * 4)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert os.listdir("/proc/self/fd") == descriptors
-
-
 def _runs(process: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
