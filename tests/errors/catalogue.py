@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from sites import Recorder, Site
 
 from warpjit.errors import ArgumentError, Finding, TraceError, WarpjitError
@@ -57,6 +58,7 @@ class Case:
     program   what the user wrote: it takes the place of `...` in the frame
     message   the whole sentence; notes follow on lines of their own, after "note: "; further findings likewise
     at        the text that the (first) finding's carets stand under; "" where the error has no place
+    exactly   the same from Python 3.12 on, where a part of an f-string has a place of its own; "" where it is the same
     error     the class; None for the topic's
     frame     what stands around the program; None for the topic's, "" where the program is complete
     given     makes the machine what the error needs, in a folder of its own; its docstring says what that is
@@ -68,6 +70,12 @@ class Case:
     error: type[WarpjitError] | None = None
     frame: str | None = None
     given: Given | None = None
+    exactly: str = ""
+
+    @property
+    def place(self) -> str:
+        """What the carets stand under here."""
+        return self.exactly if self.exactly and sys.version_info >= (3, 12) else self.at
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,8 @@ def outcome(topic: Topic, case: Case, folder: Path) -> Outcome:
     caught: BaseException | None = None
     with pytest.MonkeyPatch.context() as patch, Recorder() as recorder:
         patch.chdir(folder)
+        # A kernel without tensors would run on a GPU, where what is wrong on purpose hangs.
+        patch.setattr(torch.cuda, "is_available", lambda: False)
         patch.setitem(sys.modules, module.__name__, module)
         exec(PRELUDE, module.__dict__)
         try:

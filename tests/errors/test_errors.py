@@ -32,7 +32,7 @@ def test_the_whole_sentence(index: int) -> None:
     topic, case = CASES[index]
     error = came_to(index).error
     assert error is not None, f"no error, but expected: {case.message}"
-    assert (case.message, case.at) == (said(error), marked(error))
+    assert (case.message, case.place) == (said(error), marked(error))
     assert type(error) is (case.error or topic.error)
 
 

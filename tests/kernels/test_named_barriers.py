@@ -70,7 +70,7 @@ def test_warps_that_never_come_are_named():
             T.cuda.named_barrier_arrive(3, 96)
 
     with pytest.raises(SimulationError) as caught:
-        kernel()
+        kernel.simulate()
     assert "warp 0 waits at barrier 3 (bar.sync) for 96 threads; 2 warps have come" in str(caught.value)
 
 

@@ -78,17 +78,20 @@ TOPIC = Topic(
             'print(f"{n:{n}}")',
             "an f-string: the format of a value must be known while tracing, but it holds device values",
             'f"{n:{n}}"',
+            exactly="{n:{n}}",
         ),
         Case(
             'print(f"{n:,}")',
             "expected a format [<>][+ #][0][width][.precision], one of d, x, X, o, c for a scalar of type int32 but "
             "got ','",
             'f"{n:,}"',
+            exactly="{n:,}",
         ),
         Case(
             'print(f"{A}")',
             "an f-string: expected numbers and static values but got the tensor A",
             'f"{A}"',
+            exactly="{A}",
         ),
         Case(
             'T.ptx[f"add.s{n}"]',
