@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,7 +140,8 @@ def test_a_compiled_kernel_is_captured_once_it_was_called() -> None:
 # ---- threads and contexts -------------------------------------------------------------------------------------
 
 
-def test_threads_share_a_cold_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_a_cold_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path / "cache"))  # another test may have left it in the other
     added, traced = cold(), []
     real = stages.trace
 

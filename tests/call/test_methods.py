@@ -126,10 +126,13 @@ def expected(scale: Scale) -> list[int]:
 
 def test_a_frozen_object_is_a_constant_of_its_kernel(device):
     x, out = tensors(device)
+    programs = Scale.kernel.as_method._programs
+    known = []
     for scale in (Scale(3), Scale(5, 7), Scale(3), Scale(3)):
         scale.kernel(x, out)
         assert out.tolist() == expected(scale)
-    assert len(Scale.kernel.as_method._programs) == 2
+        known.append(len(programs))
+    assert known[1] == known[3] >= 2
     bound = Scale(2, 1).kernel.bind(x, out)
     bound()
     assert out.tolist() == expected(Scale(2, 1))
