@@ -94,10 +94,17 @@ def _lop3(a: Array, b: Array, c: Array, *, lut: int) -> Array:
     return given
 
 
+# The result goes through half of a pair, which costs no instruction: ptxas (13.0) crashes on a lop3 that is only compared
+# with 0 for a branch.
+_LOP3 = (
+    "{{ .reg .b32 word, other; .reg .b64 pair; lop3.b32 word, {a}, {b}, {c}, {lut}; "
+    "mov.b64 pair, {{word, word}}; mov.b64 {{{d}, other}}, pair; }}"
+)
+
 LOP3 = Row(
     text="lop3.b32",
     operands=(result("d", uint32), *(value(name, uint32) for name in "abc"), immediate("lut", *range(256))),
-    code=Asm("lop3.b32 {d}, {a}, {b}, {c}, {lut};"),
+    code=Asm(_LOP3),
     meaning=_lop3,
     needs=EVERYWHERE,
     pure=True,
