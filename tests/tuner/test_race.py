@@ -47,13 +47,14 @@ def test_what_cannot_be_told_apart_stays_until_the_end() -> None:
     track = Track([10.0, 10.0, 50.0])
     track.run()
     visits = [which for which, _ in track.log]
-    assert [visits.count(which) for which in range(3)] == [Rules().rounds, Rules().rounds, 1]
+    every = Rules().rounds + Rules().final
+    assert [visits.count(which) for which in range(3)] == [every, every, 1]
 
 
 def test_half_of_those_that_are_near_is_stopped_each_round() -> None:
     times = [10.0 + 0.01 * index for index in range(8)]
     track = Track(times)
-    assert track.run().ranked[0] == 0
+    assert track.run(rules=Rules(close=1.0)).ranked[0] == 0
     visits = [which for which, _ in track.log]
     assert [visits.count(which) for which in range(8)] == [3, 3, 2, 2, 1, 1, 1, 1]
 
@@ -64,6 +65,49 @@ def test_a_shuffled_order_finds_a_winner_within_two_percent(seed: int) -> None:
     order = random.Random(seed).sample(times, len(times))
     found = Track(order, noise=0.05, seed=seed).run(seed)
     assert order[found.ranked[0]] <= 102.0
+
+
+def test_all_that_came_close_are_timed_again_beside_each_other() -> None:
+    """Those that were stopped too; what they took before, on a device that was cold, does not count any more."""
+    warm = [10.3, 10.0, 10.2, 12.0]
+    visits: list[int] = []
+
+    def times(which: int, count: int) -> list[float]:
+        visits.append(which)
+        return [9.9 if which == 2 and len(visits) <= 4 else warm[which]] * count
+
+    found = race.run(4, times, Rules(), random.Random(0))
+    assert found.ranked == [1, 2, 0, 3]
+    assert found.times[2].count(9.9) == 0
+    assert sorted(visits[-3 * Rules().final :]) == sorted([0, 1, 2] * Rules().final)
+
+
+def test_who_would_win_by_a_time_of_before_is_in_the_final() -> None:
+    """The device slows down by a tenth after the first round: it is not the one that was stopped then that is faster."""
+    visits: list[int] = []
+
+    def times(which: int, count: int) -> list[float]:
+        visits.append(which)
+        return [[10.0, 10.2, 10.8][which] * (1.0 if len(visits) <= 3 else 1.1)] * count
+
+    found = race.run(3, times, Rules(first=5), random.Random(0))
+    assert found.ranked == [0, 1, 2]
+    assert found.median(2) == pytest.approx(10.8 * 1.1)
+
+
+def test_a_final_without_an_end_changes_nothing_and_one_that_raises_there_is_out() -> None:
+    track = Track([10.0, 10.1, 10.2])
+    limit = 3 + 4
+    found = race.run(3, track.times, Rules(rounds=1), random.Random(0), over=lambda: len(track.log) >= limit)
+    assert found.stopped and {len(times) for times in found.times.values()} == {Rules().first}
+
+    def times(which: int, count: int) -> list[float]:
+        if which == 0 and count > Rules().first:
+            raise RuntimeError("gone")
+        return [10.0 + which / 10] * count
+
+    found = race.run(3, times, Rules(rounds=1), random.Random(0))
+    assert found.ranked == [1, 2] and str(found.errors[0]) == "gone"
 
 
 @pytest.mark.parametrize("bad", [math.nan, 0.0, -1.0, math.inf, -math.inf])

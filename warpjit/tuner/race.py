@@ -1,7 +1,10 @@
 """Which of several is fastest, found with few timings: rounds in shuffled order, clear losers stopped early.
 
 After each round those stay whose times cannot be told from the best one's (their quartiles overlap), and of the others
-the better half as far as it is near. What is timed, and how, is not known here.
+the better half as far as it is near. A device gets warm and slow on the way, so that times of one round say little
+beside those of another: the last word has a final among all that came close to the best one, stopped or not.
+
+What is timed, and how, is not known here.
 """
 
 from __future__ import annotations
@@ -26,14 +29,18 @@ class Rules:
     least, most  launches of each in a later round
     visit_us     what a visit in a later round should take
     near         a loser that stays for now takes at most so many times the best one's time
+    close        one that is in the final takes at most so many times the best one's time
+    final        rounds of the final
     """
 
-    rounds: int = 6
+    rounds: int = 4
     first: int = 3
     least: int = 3
     most: int = 20
     visit_us: float = 4000.0
     near: float = 1.2
+    close: float = 1.05
+    final: int = 5
 
     def launches(self, median: float) -> int:
         return max(self.least, min(self.most, int(self.visit_us / median)))
@@ -91,7 +98,34 @@ def run(
         progress(race)
         if len(alive) <= 1:
             break
+    _final(race, times, rules, order, over)
+    progress(race)
     return race
+
+
+def _final(race: Race, times: Times, rules: Rules, order: random.Random, over: Callable[[], bool]) -> None:
+    """Time those again that came close, beside each other; what they took before does not count any more.
+
+    Whose time of before would win among those of the final takes part as well.
+    """
+    final = Race()
+    limit = rules.close * race.median(race.ranked[0]) if race.ranked else 0.0
+    while close := [which for which in race.ranked if which not in final.times and race.median(which) <= limit]:
+        entrants = [*close, *final.times]
+        if len(entrants) < 2:
+            return
+        for _ in range(rules.final):
+            for which in order.sample(entrants, len(entrants)):
+                if over():
+                    race.stopped = True
+                    return
+                if which not in final.errors:
+                    _visit(final, which, times, rules.launches(race.median(which)))
+        for which in final.errors:
+            race.times.pop(which, None)
+        race.errors.update(final.errors)
+        limit = final.median(final.ranked[0]) if final.ranked else 0.0
+    race.times.update({which: found for which, found in final.times.items() if found})
 
 
 def _visit(race: Race, which: int, times: Times, launches: int) -> None:
