@@ -7,7 +7,8 @@ import pytest
 import torch
 from refusals import ONE_WARP, refused
 
-from warpjit import T, warpjit
+from warpjit import T, compile, config, warpjit
+from warpjit.cuda import disassemble
 from warpjit.isa.table import lookup
 
 COUNT, BLOCK = 1024, 128
@@ -189,3 +190,57 @@ def test_functions_of_equal_words(device, both):
     some = slice(0, 40)
     words = list(zip(a[some].cpu().numpy().tolist(), c[some].cpu().numpy().tolist(), strict=True))
     assert out[:, some].cpu().numpy().tolist() == [[chained(*each, table) for each in words] for table in TABLES]
+
+
+@warpjit
+def branching(A, C, Out):
+    """Functions that decide a branch and nothing else, of words, of each other, and of constants; also of a loop."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=COUNT // BLOCK, block=BLOCK))
+    i = T.cuda.block_idx() * BLOCK + T.cuda.thread_idx()
+    for row, table in enumerate(TABLES):
+        a, c = A[i] & 3, C[i] & 3
+        Out[row, i] = 0
+        if T.lop3(a, c, i & 1, table):
+            Out[row, i] += 1
+        if T.lop3(T.lop3(a, c, i & 1, table), c, 1, table) == 0:
+            Out[row, i] += 2
+        if T.lop3(a, 1, 2, table) == 0:
+            Out[row, i] += 4
+        while T.lop3(a, c, 0, table & 0xF0):
+            Out[row, i] += 8
+            a >>= 1
+
+
+def branched(i, a, c, table):
+    a, c = a & 3, c & 3
+    found = bool(lop3(a, c, i & 1, table)) + 2 * (lop3(lop3(a, c, i & 1, table), c, 1, table) == 0)
+    found += 4 * (lop3(a, 1, 2, table) == 0)
+    while lop3(a, c, 0, table & 0xF0):
+        found, a = found + 8, a >> 1
+    return found
+
+
+def test_functions_that_decide_branches(device, both):
+    a, c = (integers("int32", seed).to(device) for seed in (6, 7))
+    out = torch.zeros((len(TABLES), COUNT), dtype=torch.int32, device=device)
+    both(branching, a, c, out)
+    words = list(zip(range(200), a.tolist(), c.tolist(), strict=False))
+    assert out[:, :200].tolist() == [[branched(*each, table) for each in words] for table in TABLES]
+
+
+@warpjit
+def decided(A, Out):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    a, b, c = A[lane], A[lane + 32], A[lane + 64]
+    for table in TABLES:
+        if T.lop3(a, b, c, table):
+            Out[lane] += table
+
+
+@pytest.mark.nvcc
+def test_functions_that_decide_branches_are_instructions() -> None:
+    """ptxas loses none, and a function of three words is one instruction."""
+    args = torch.zeros(96, dtype=torch.int32), torch.zeros(32, dtype=torch.int32)
+    code = disassemble.instructions(disassemble.sass(compile(decided, *args, target="sm_90a").cubin, config.read()))
+    assert disassemble.count(code, "LOP3") == len(TABLES)

@@ -83,7 +83,7 @@ def test_all_that_came_close_are_timed_again_beside_each_other() -> None:
 
 
 def test_who_would_win_by_a_time_of_before_is_in_the_final() -> None:
-    """The device slows down by a tenth after the first round: it is not the one that was stopped then that is faster."""
+    """The device slows down after the first round: the one that was stopped then is not faster for that."""
     visits: list[int] = []
 
     def times(which: int, count: int) -> list[float]:

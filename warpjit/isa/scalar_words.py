@@ -94,11 +94,11 @@ def _lop3(a: Array, b: Array, c: Array, *, lut: int) -> Array:
     return given
 
 
-# The result goes through half of a pair, which costs no instruction: ptxas (13.0) crashes on a lop3 that is only compared
-# with 0 for a branch.
+# To 64 bits and back, which costs no instruction: ptxas (13.0) crashes, or loses the instruction, where a lop3 is only
+# compared with 0 for a branch.
 _LOP3 = (
-    "{{ .reg .b32 word, other; .reg .b64 pair; lop3.b32 word, {a}, {b}, {c}, {lut}; "
-    "mov.b64 pair, {{word, word}}; mov.b64 {{{d}, other}}, pair; }}"
+    "{{ .reg .b32 word; .reg .b64 wide; lop3.b32 word, {a}, {b}, {c}, {lut}; "
+    "cvt.u64.u32 wide, word; cvt.u32.u64 {d}, wide; }}"
 )
 
 LOP3 = Row(
