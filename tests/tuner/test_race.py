@@ -101,8 +101,11 @@ def test_a_final_without_an_end_changes_nothing_and_one_that_raises_there_is_out
     found = race.run(3, track.times, Rules(rounds=1), random.Random(0), over=lambda: len(track.log) >= limit)
     assert found.stopped and {len(times) for times in found.times.values()} == {Rules().first}
 
+    visits: list[int] = []
+
     def times(which: int, count: int) -> list[float]:
-        if which == 0 and count > Rules().first:
+        visits.append(which)
+        if which == 0 and visits.count(0) == 2:
             raise RuntimeError("gone")
         return [10.0 + which / 10] * count
 
@@ -156,5 +159,6 @@ def test_when_the_time_is_up_the_best_so_far_stays() -> None:
 
 
 def test_short_launches_are_repeated_and_long_ones_are_not() -> None:
-    rules = Rules(least=2, most=50, visit_us=1000.0)
+    rules = Rules(least=2, most=50, visit_us=1000.0, short_us=200.0)
     assert [rules.launches(median) for median in (1.0, 100.0, 1e6)] == [50, 10, 2]
+    assert [rules.short(median) for median in (1.0, 100.0, 1e6)] == [50, 2, 1]

@@ -31,6 +31,7 @@ class Rules:
     near         a loser that stays for now takes at most so many times the best one's time
     close        one that is in the final takes at most so many times the best one's time
     final        rounds of the final
+    short_us     what a visit in the final should take: what came before it tells, so many short ones even out
     """
 
     rounds: int = 4
@@ -40,10 +41,16 @@ class Rules:
     visit_us: float = 4000.0
     near: float = 1.2
     close: float = 1.05
-    final: int = 5
+    final: int = 16
+    short_us: float = 1000.0
 
     def launches(self, median: float) -> int:
+        """Of a visit in a later round."""
         return max(self.least, min(self.most, int(self.visit_us / median)))
+
+    def short(self, median: float) -> int:
+        """Of a visit in the final."""
+        return max(1, min(self.most, int(self.short_us / median)))
 
 
 @dataclass
@@ -91,7 +98,8 @@ def run(
                 race.stopped = True
                 return race
             known = race.times.get(which)
-            _visit(race, which, times, rules.first if not known else rules.launches(race.median(which)))
+            launches = rules.launches(race.median(which)) if known else rules.first
+            _visit(race, which, times, launches)
             if turn == 0:
                 progress(race)
         alive = _survivors(race, alive, rules)
@@ -120,7 +128,7 @@ def _final(race: Race, times: Times, rules: Rules, order: random.Random, over: C
                     race.stopped = True
                     return
                 if which not in final.errors:
-                    _visit(final, which, times, rules.launches(race.median(which)))
+                    _visit(final, which, times, rules.short(race.median(which)))
         for which in final.errors:
             race.times.pop(which, None)
         race.errors.update(final.errors)

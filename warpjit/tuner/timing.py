@@ -6,6 +6,7 @@ follows, so that it is the device that is measured. Warm: launches one after the
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from typing import Any, Protocol
 
 from warpjit.errors import ArgumentError
 
-WARM_SECONDS = 0.15
+WARM_SECONDS = 0.25
 """How long the device works before anything is timed: its clock follows the load."""
+WARM_CHUNK = 8
+"""Launches that are issued before the host waits meanwhile: few, since some take long, but no device cools between."""
 SHORT_US = 100.0
 """A warm launch that is shorter is repeated in a graph that lasts about twice this."""
 DEFAULT_L2 = 50 << 20
@@ -66,10 +69,10 @@ class EventTimer:
 
     def begin(self, trials: Sequence[Trial]) -> None:
         end = time.monotonic() + WARM_SECONDS
-        while trials and time.monotonic() < end:
-            for trial in trials:
-                self._prepare(trial)
-                trial.launch()
+        for number, trial in enumerate(itertools.cycle(trials), 1):
+            self._prepare(trial)
+            trial.launch()
+            if number % WARM_CHUNK == 0 or number <= len(trials):  # what is launched first may take any time
                 self._torch.cuda.synchronize(self._device)
                 if time.monotonic() >= end:
                     break
