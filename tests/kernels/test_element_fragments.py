@@ -134,3 +134,88 @@ def test_refused_types():
         f"T.cuda.fragments: dtype: expected a type of 32 bits for operand D of {F16}, but got float16",
         "the literal 9 does not fit int4 (-8 to 7)",
     ]
+
+
+TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+
+
+@warpjit
+def by_words(A, B, Out):
+    """Out = A @ B.T, where A's words are made of pairs and B's registers are stored as elements."""
+    T.device_entry(launch=ONE_WARP)
+    mma = T.ptx[F16]
+    a, b, d = T.cuda.fragments(mma, "A"), T.cuda.fragments(mma, "B", dtype="element"), T.cuda.fragments(mma, "D")
+    for register, row, column in a.view("float16").each():
+        if register % 2 == 0:
+            a.regs[register // 2] = T.reinterpret(T.float16x2(A[row, column], A[row, column + 1]), T.uint32)
+    for register, row, column in b.each():
+        b.regs[register] = B[row, column]
+    T.cuda.tile.apply(mma, d, a, b, 0.0)
+    for register, row, column in d.each():
+        Out[row, column] = d.regs[register]
+
+
+def test_words_are_stored_as_bits_and_elements_as_numbers(device, both):
+    a, b = torch.randn(16, 16, device=device).half(), torch.randn(8, 16, device=device).half()
+    out = torch.zeros(16, 8, device=device)
+    both(by_words, a, b, out)
+    torch.testing.assert_close(out, a.float() @ b.float().T, rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_are_no_words():
+    """A fragment whose type nobody has named takes words; what would be converted to one is refused by each way in."""
+
+    def kernel(Out):
+        T.device_entry(launch=ONE_WARP)
+        half, octet = T.float16(Out[0]), T.int8(Out[0])
+        a, s = T.cuda.fragments(T.ptx[F16], "A", fill=1.5), T.cuda.fragments(T.ptx[S8], "A", fill=1)
+        t = T.cuda.fragments(T.ptx[TF32], "A", dtype="element")
+        a.regs[0] = half
+        a.regs[0] = -0.0
+        a[0, 0, 0, 0:4].regs[0] = half
+        a.regs[0] += 1.5
+        a.as_operand(T.ptx[F16], "A").regs[0] = half
+        a.convert(T.cuda.fragments(T.ptx[HALF_SUMS], "D", M=2).layout).regs[0] = half
+        s.regs[0] = octet
+        t.regs[0] = Out[0]
+        T.cuda.fragments(SPARSE, "E", fill=half)
+
+    found = refused(kernel)
+    assert [line for _, line in found] == [
+        "a.regs[0] = half",
+        "a.regs[0] = -0.0",
+        "a[0, 0, 0, 0:4].regs[0] = half",
+        "a.regs[0] += 1.5",
+        'a.as_operand(T.ptx[F16], "A").regs[0] = half',
+        'a.convert(T.cuda.fragments(T.ptx[HALF_SUMS], "D", M=2).layout).regs[0] = half',
+        "s.regs[0] = octet",
+        "t.regs[0] = Out[0]",
+        'T.cuda.fragments(SPARSE, "E", fill=half)',
+    ]
+    assert all("since the fragment's type was not named, but got" in message for message, _ in found)
+    assert 'make it with dtype="int8" to store elements' in found[6][0]
+
+
+def test_what_converts_no_number_stays_allowed():
+    """Integers of a word's size, a zero, and whatever a type was named for."""
+
+    @warpjit
+    def kernel(X: T.Tensor((32,), "float32"), Out: T.Tensor((32, 6), "int32")):
+        T.device_entry(launch=ONE_WARP)
+        lane = T.cuda.lane_id()
+        a = T.cuda.fragments(T.ptx[F16], "A", fill=1.0)
+        a.regs[0] = lane
+        a.regs[1] = 0x3C003C00
+        a.regs[2] = 0.0
+        named = T.cuda.fragments(T.ptx[TF32], "A", dtype="uint32", fill=0)
+        named.regs[0] = X[lane]
+        a.view("uint32").regs[3] = X[lane]
+        for i in T.unroll(4):
+            Out[lane, i] = T.int32(a.regs[i])
+        Out[lane, 4] = T.int32(named.regs[0])
+        Out[lane, 5] = T.int32(named.cast("int32").regs[0])
+
+    out = torch.zeros((32, 6), dtype=torch.int32)
+    kernel(torch.full((32,), 7.5), out)
+    assert out.tolist() == [[lane, 0x3C003C00, 0, 7, 7, 7] for lane in range(32)]

@@ -16,6 +16,7 @@ from warpjit.frontend.language.types import as_dtype
 from warpjit.frontend.registers import registers_tensor
 from warpjit.frontend.values import Scalar, TensorValue, Value
 from warpjit.frontend.views import reinterpret
+from warpjit.frontend.words import refuse_cast
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.dtypes import DType
@@ -28,6 +29,7 @@ from warpjit.isa.scalar_float8 import TYPES as FLOAT8_TYPES
 def cast(builder: Builder, tensor: TensorValue, dtype: Value) -> TensorValue:
     """`t.cast(dtype)`: new registers with the same elements, converted where they are."""
     layout, target = in_registers(tensor, "cast"), as_dtype(dtype)
+    refuse_cast(tensor)
     source = regs(builder, tensor)
     (count,) = sizes(source)
     result = registers_tensor(builder, sizes(tensor), target, dense(tensor, layout), tensor.name)

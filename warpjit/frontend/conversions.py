@@ -69,7 +69,7 @@ def _converted(builder: Builder, tensor: TensorValue, layout: TileLayout, scratc
         return exchange.through(builder, tensor, layout, scratch)
     if conversion.step is None:
         return tensor.with_(layout=layout, offset=0)
-    result = registers_tensor(builder, sizes(tensor), tensor.dtype, layout, tensor.name)
+    result = registers_tensor(builder, sizes(tensor), tensor.dtype, layout, tensor.name).with_(words=tensor.words)
     move = _Move(builder, _words(tensor), _words(result))
     _MOVES[type(conversion.step)](move, conversion)
     return result

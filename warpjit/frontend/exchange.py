@@ -27,7 +27,7 @@ from warpjit.layout.axis import LANES
 def through(builder: Builder, tensor: TensorValue, layout: TileLayout, scratch: Value) -> TensorValue:
     """New registers with the same elements where `layout` has them; the CTA synchronises before and after the loads."""
     place = _checked(builder, tensor, scratch)
-    result = registers_tensor(builder, sizes(tensor), tensor.dtype, layout, tensor.name)
+    result = registers_tensor(builder, sizes(tensor), tensor.dtype, layout, tensor.name).with_(words=tensor.words)
     source, target = regs(builder, tensor), regs(builder, result)
     for register, element in _elements(builder, tensor):
         memory.store(builder, place, (element,), memory.load(builder, source, (register,)))

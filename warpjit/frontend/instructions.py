@@ -19,7 +19,7 @@ from warpjit.frontend.tiles import apply
 from warpjit.frontend.tracer import Tracer
 from warpjit.frontend.values import Scalar, TensorValue, Value, is_number
 from warpjit.frontend.views import reinterpret
-from warpjit.ir.dtypes import DType
+from warpjit.ir.dtypes import DType, uint32
 from warpjit.isa.operands import accepts, fragment_operand, operand_layout, operand_shape
 from warpjit.isa.row import Operand, Row
 from warpjit.isa.table import lookup
@@ -50,6 +50,8 @@ def fragments(
     shape = operand_shape(row, operand, M=m, N=n, K=k, batch=sizes, element=element)
     layout = operand_layout(row, operand, M=m, N=n, K=k, batch=sizes, element=element)
     tensor = registers_tensor(tracer.builder, shape, of, layout, tracer.hint or operand)
+    if not element and dtype in (None, "element") and of == uint32:
+        tensor = tensor.with_(words=wanted)
     if fill is not None:
         _fill(tracer, tensor, wanted, fill)
     return tensor
@@ -60,7 +62,7 @@ def _fill(tracer: Tracer, tensor: TensorValue, operand: Operand, fill: Value) ->
     if not isinstance(fill, Scalar) and not is_number(fill):
         raise TraceError(f"T.cuda.fragments: expected fill to be a number but got {describe(fill)}")
     assert operand.dtype is not None
-    if tensor.dtype not in (operand.dtype, operand.element):
+    if operand.element is None or tensor.dtype not in (operand.dtype, operand.element):
         fill_fragment(tracer.builder, tensor, fill)
         return
     words = reinterpret(tracer.builder, tensor, operand.dtype)

@@ -24,6 +24,7 @@ from warpjit.frontend.addresses import (
 from warpjit.frontend.builder import Builder
 from warpjit.frontend.values import Pointer, Scalar, TensorValue, Value, is_number
 from warpjit.frontend.views import reinterpret
+from warpjit.frontend.words import refuse_number
 from warpjit.ir import dtypes
 from warpjit.ir import facts as fact
 from warpjit.ir.facts import Uniformity
@@ -80,6 +81,7 @@ def store(builder: Builder, tensor: TensorValue, coordinates: tuple[Index, ...],
     if tensor.dtype in NIBBLES:
         _write_nibble(builder, tensor, register(tensor, coordinates), value)
         return
+    refuse_number(tensor, value)
     scalar = arithmetic.typed(builder, value, tensor.dtype)
     if isinstance(tensor.base, Registers):
         _write(builder, tensor, register(tensor, coordinates), scalar)

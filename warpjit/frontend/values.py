@@ -17,6 +17,7 @@ from warpjit.errors import NOWHERE, Loc
 from warpjit.ir.dtypes import DType
 from warpjit.ir.facts import Facts, Uniformity, of_constant
 from warpjit.ir.nodes import Address, Atom, Buffer, Const, Local, PlanExpr, Registers
+from warpjit.isa.row import Operand
 from warpjit.layout import ComposeLayout, TileLayout
 from warpjit.record import changed, record
 
@@ -102,6 +103,7 @@ class TensorValue:
     Two forms of place: `layout` (static; the axis m is the memory or register axis, other axes own threads) or
     `strides` (a global tensor with runtime sizes or strides). `swizzled` layouts take offset + m through the swizzle.
     align   bytes that the buffer's base is known to be a multiple of
+    words   the operand whose register words these are, in a fragment that nobody gave a type: numbers are no such words
     """
 
     name: str
@@ -112,6 +114,7 @@ class TensorValue:
     strides: tuple[int | Scalar, ...] | None = None
     offset: int | Scalar = 0
     align: int = 1
+    words: Operand | None = field(default=None, compare=False)
     loc: Loc = field(default=NOWHERE, compare=False)
 
     @property

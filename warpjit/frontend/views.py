@@ -28,7 +28,7 @@ def reinterpret(builder: Builder, tensor: TensorValue, dtype: DType) -> TensorVa
     if not tensor.shape:
         raise TraceError(f"view({dtype}) of {tensor.name}: expected at least one axis but got a single element")
     if old == new:
-        return tensor.with_(dtype=dtype)
+        return tensor.with_(dtype=dtype, words=None)
     ratio = max(old, new) // min(old, new)
     *outer, last = tensor.shape
     if new < old:
@@ -57,7 +57,7 @@ def _scaled(builder: Builder, tensor: TensorValue, dtype: DType, shape: tuple[In
         _need_neighbours(tensor, dtype)
         strides = (*(_times(builder, stride, ratio) for stride in tensor.strides[:-1]), 1)
     offset = _times(builder, tensor.offset, ratio)
-    return tensor.with_(dtype=dtype, shape=shape, layout=layout, strides=strides, offset=offset)
+    return tensor.with_(dtype=dtype, shape=shape, layout=layout, strides=strides, offset=offset, words=None)
 
 
 def _packed(builder: Builder, tensor: TensorValue, dtype: DType, shape: tuple[Index, ...], ratio: int) -> TensorValue:
@@ -67,7 +67,7 @@ def _packed(builder: Builder, tensor: TensorValue, dtype: DType, shape: tuple[In
         _need_neighbours(tensor, dtype)
         strides = (*(_over(builder, stride, ratio, "a stride") for stride in tensor.strides[:-1]), 1)
     offset = _over(builder, tensor.offset, ratio, "the offset")
-    return tensor.with_(dtype=dtype, shape=shape, layout=layout, strides=strides, offset=offset)
+    return tensor.with_(dtype=dtype, shape=shape, layout=layout, strides=strides, offset=offset, words=None)
 
 
 def _times(builder: Builder, value: Index, factor: int) -> Index:

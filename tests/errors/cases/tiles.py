@@ -195,6 +195,28 @@ TOPIC = Topic(
              'T.cuda.fragments: dtype: expected a type of 32 bits, or "element" (float16) for operand A of '
              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32, but got float64",
              'T.cuda.fragments(mma, "A", dtype="float64")'),
+        Case("a.regs[0] = Out[0]",
+             "A: expected a word (uint32) of 2 float16, since the fragment's type was not named, but got a scalar of "
+             'type float32, which would be converted to uint32: make it with dtype="float16" to store elements, or '
+             "store the word's bits, T.reinterpret(T.float16x2(x, y), T.uint32)", "a.regs[0] = Out[0]"),
+        Case("a.fill(1.0)",
+             "A: expected a word (uint32) of 2 float16, since the fragment's type was not named, but got float 1.0, "
+             'which would be converted to uint32: make it with dtype="float16" to store elements, or store the '
+             "word's bits, T.reinterpret(T.float16x2(x, y), T.uint32)", "a.fill(1.0)"),
+        Case("""
+            f = T.cuda.fragments("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "A")
+            f.regs[0] = Out[0]
+            """,
+             "f: expected a word (uint32) of one tf32, since the fragment's type was not named, but got a scalar of "
+             'type float32, which would be converted to uint32: make it with dtype="float32" to store elements, or '
+             "store the word's bits, T.reinterpret(x, T.uint32)", "f.regs[0] = Out[0]"),
+        Case('T.cuda.fragments("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "E").regs[0] = Out[0]',
+             "E: expected a word (uint32) of operand E, since the fragment's type was not named, but got a scalar of "
+             "type float32, which would be converted to uint32: store an integer, T.cast(x, T.uint32)",
+             'T.cuda.fragments("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "E").regs[0] = Out[0]'),
+        Case('a.cast("float32")',
+             "cast: expected numbers, but each register of A, a fragment whose type was not named, is a word (uint32) "
+             'of 2 float16: view it first, .view("float16")', 'a.cast("float32")'),
         Case('T.cuda.fragments("mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32", "A", fill=n)',
              "expected a number known while tracing but got int32: int4 is less than a byte",
              'T.cuda.fragments("mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32", "A", fill=n)'),

@@ -204,7 +204,8 @@ def fragments(
 
     dtype  omitted: the operand's register words, of which the shape is (*batch, repeats…, *atom). A type: any as wide
            as a register, or that of the elements which a register packs (float16, int8, int4, …): the last axis is as
-           many times as long. "element": the type of the packed elements, whatever the instruction
+           many times as long. "element": the type of the packed elements, whatever the instruction. A word is no
+           number: storing a float, or an integer of an element's size, where no type was named is refused
     fill   the number that every element is set to, also where registers pack several
 
     `t.view(dtype)` changes between the forms; both are the same registers and make the same code.
