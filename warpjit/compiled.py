@@ -124,7 +124,9 @@ def compile(kernel: Any, *args: Any, target: Any = None, **constants: Any) -> Co
     if isinstance(kernel, KernelMethod):  # the object stays the first argument, also of what this gives
         kernel, args = kernel.kernel, (kernel.owner, *args)
     if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"warpjit.compile: expected a function decorated with @warpjit but got {kernel!r}")
+        tuned = isinstance(getattr(kernel, "kernel", None), Kernel)
+        hint = ": compile its kernel, the attribute .kernel, with all constants" if tuned else ""
+        raise ArgumentError(f"warpjit.compile: expected a function decorated with @warpjit but got {kernel!r}{hint}")
     specialization = kernel.specialization(args, constants)
     built = kernel.built(specialization, resolve_target(target))
     try:

@@ -66,6 +66,11 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], options: Options, local_names: Mapping[str, Any]):
         plain = getattr(function, "__func__", function)
+        if isinstance(getattr(plain, "kernel", plain), Kernel):  # also one that is tuned
+            raise ArgumentError(
+                f"warpjit: expected a function but got {plain!r}, which is a kernel already: @warpjit stands once, "
+                "directly above the def, and @warpjit.autotune(...) above it"
+            )
         self.binding = binding_of(function)
         self._set_up(plain, options, source.of_kernel(plain), signature.of_function(plain, local_names))
 

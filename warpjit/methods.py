@@ -6,7 +6,7 @@ The object is the kernel's first argument and a compile-time constant of it: see
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -53,8 +53,14 @@ class KernelMethod:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.kernel, name)
         if name == "warmup":
-            return lambda calls=((),), **how: found([self._with_owner(call) for call in calls], **how)
+            return lambda calls=((),), **how: found(self._with_owners(calls), **how)
         return functools.partial(found, self.owner) if name in INSPECTED else found
+
+    def _with_owners(self, calls: Any) -> Any:
+        """What is no list of calls stays what it is: the kernel says so."""
+        if isinstance(calls, Mapping | str) or not isinstance(calls, Iterable):
+            return calls
+        return [self._with_owner(call) for call in calls]
 
     def _with_owner(self, call: Any) -> Any:
         if isinstance(call, Mapping):

@@ -101,7 +101,7 @@ def _failure(future: Future[object]) -> Exception | None:
 
 def warmup(kernel: Any, calls: Iterable[Any], target: Target, workers: int | None, progress: bool | None) -> None:
     """See `Kernel.warmup`."""
-    given = [_call(position, each) for position, each in enumerate(calls)]
+    given = [_call(position, each) for position, each in enumerate(calls_of(calls))]
     failures: list[tuple[int, WarpjitError]] = []
     wanted: list[tuple[int, Specialization]] = []
     begun: list[tuple[int, Specialization, Built]] = []
@@ -158,13 +158,24 @@ def _attempt(kernel: Any, specialization: Specialization, target: Target, waits:
         raise LookupError("the original would not find it")
 
 
+def calls_of(given: Any) -> Iterable[Any]:
+    """What `warmup` was given, if it is a list of calls. ArgumentError."""
+    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
+        one = " for one call, put it in a list" if isinstance(given, Mapping) else ""
+        raise ArgumentError(
+            "calls: expected a list of calls, each a tuple of arguments or a dict of them by name, but got "
+            f"{'a dict:' + one if one else repr(given)}"
+        )
+    return given
+
+
 def _call(position: int, given: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     if isinstance(given, tuple):
         return given, {}
     if isinstance(given, Mapping):
         return (), given
     raise ArgumentError(
-        f"calls[{position}]: expected a tuple of arguments, or a dict of them by name, but got a {type(given).__name__}"
+        f"calls[{position}]: expected a tuple of arguments, or a dict of them by name, but got {type(given).__name__}"
     )
 
 

@@ -183,7 +183,7 @@ def test_failures_of_warming_up_are_raised_once() -> None:
 
 
 def test_what_is_no_call_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"calls\[0\]: expected a tuple of arguments, or a dict .* but got a int"):
+    with pytest.raises(ArgumentError, match=r"calls\[0\]: expected a tuple of arguments, or a dict .* but got int"):
         filled.warmup([3])
     with pytest.raises(ArgumentError, match="jobs: expected a positive int or None but got 0"):
         filled.warmup([], jobs=0)

@@ -15,7 +15,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/tuning.md"
 def test_the_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path / "cache"))
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(programs) == 4
+    assert len(programs) == 5
     path = tmp_path / "page.py"
     path.write_text("\n\n".join(programs), encoding="utf-8")
     spec = importlib.util.spec_from_file_location("tuning_page", path)

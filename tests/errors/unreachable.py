@@ -97,8 +97,7 @@ UNREACHABLE: tuple[Unreachable, ...] = (
     Unreachable("warpjit/tuner/isolated.py", "to start with torch and a device", BY_DEVICE),
     Unreachable("warpjit/tuner/tuner.py", "graph is captured", BY_DEVICE),
     Unreachable("warpjit/tuner/tuner.py", "no supported CUDA device", BY_DEVICE),
-    Unreachable("warpjit/tuner/tuner.py", "self._none(entries)", BY_DEVICE),
-    Unreachable("warpjit/tuner/tuner.py", "a configuration that runs but none", BY_DEVICE),
+    Unreachable("warpjit/tuner/tuner.py", "self._none(entries)", BY_DEVICE, "_Choosing.choice"),
     Unreachable(
         "warpjit/frontend/addresses.py",
         "NeedsStatic(value.loops",

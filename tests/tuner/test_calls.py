@@ -292,8 +292,36 @@ def test_without_a_timer_the_cpu_takes_the_first_that_fits_and_says_so_once(capl
             assert (out == 2).all()
     assert kernel.best(ones(), torch.empty(100)) == Config(BLOCK=32)
     assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
-        "on CPU tensors nothing is timed: the first configuration that fits is used"
+        "on CPU tensors nothing is timed: the first configuration that fits, BLOCK=32, is used"
     ]
+
+
+N = T.dynamic("N")
+
+
+@warpjit
+def of_32(X: T.Tensor((N,), "float32"), Out: T.Tensor((N,), "float32"), *, BLOCK, first):
+    """Out = X, by a helper that some configurations give what is no number."""
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=BLOCK))
+    i = T.cuda.thread_idx("x")
+    if i < N:
+        Out[i] = X[i] if first else "no number"
+
+
+def test_what_is_left_out_before_the_first_that_fits_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    kernel = warpjit.autotune(warpjit.space(first=[False, True], BLOCK=[2048, 64, 32]))(of_32)
+    with caplog.at_level(logging.WARNING, "warpjit.tuner"):
+        for size in (10, 20):
+            kernel(ones(size), out := torch.zeros(size))
+            assert (out == 1).all()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.endswith(
+        "the first configuration that fits, BLOCK=64, first=True, is used; 4 before it do not (see tuning_report), the "
+        "first: BLOCK=2048, first=False: compile-error: TraceError: block: expected at most 1024 threads but got "
+        f"(2048, 1, 1), 2048 of them ({__file__}:{of_32.function.__code__.co_firstlineno + 3})"
+    )
+    report = kernel.tune(ones(10), torch.zeros(10))
+    assert [each.state.value for each in report.entries] == ["compile-error"] * 4 + ["untimed"]
 
 
 def test_many_threads_tune_once() -> None:
@@ -316,7 +344,9 @@ def test_many_threads_tune_once() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"configs": []}, "configs: expected Configs, or a function that gives them, but got"),
+        ({"configs": []}, "configs: expected at least one Config to try but got none"),
+        ({"configs": None}, "configs: expected Configs in a list, or a function that gives them, but got None"),
+        ({"configs": "BM"}, "configs: expected Configs in a list, or a function that gives them, but got 'BM'"),
         ({"configs": [Config(BM=1)]}, "configs: expected compile-time constants of doubled.*but got BM"),
         ({"configs": blocks(32), "key": "by"}, "key: expected names in a list but got 'by'"),
         ({"configs": blocks(32), "key": ["M"]}, "key: expected names of parameters, or of sizes, .* but got 'M'"),
@@ -338,11 +368,50 @@ def test_only_kernels_are_tuned_and_arguments_are_checked_as_theirs() -> None:
     kernel = tuned(doubled, MadeUp(TIMES))
     with pytest.raises(ArgumentError, match="X: expected a tensor of float32 but got int32"):
         kernel(ones().int(), torch.empty(100))
-    with pytest.raises(ArgumentError, match="expected names of its parameters but got 'BLOCK'"):
-        kernel(ones(), torch.empty(100), BLOCK=32)
+    with pytest.raises(ArgumentError, match="expected names of its parameters but got 'BLOKC'"):
+        kernel(ones(), torch.empty(100), BLOKC=32)
+
+
+@warpjit
+def times(X: T.Tensor((N,), "float32"), Out: T.Tensor((N,), "float32"), scale: T.float32, *, BLOCK):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=T.cdiv(N, BLOCK), block=BLOCK))
+    i = T.cuda.block_idx("x") * BLOCK + T.cuda.thread_idx("x")
+    if i < N:
+        Out[i] = X[i] * scale
+
+
+@pytest.mark.parametrize("key", [(), ("scale",)], ids=["", "by value"])
+def test_a_value_for_what_is_tuned_is_refused_everywhere(key: tuple[str, ...]) -> None:
+    kernel, out = tuned(times, MadeUp(TIMES), key=key), torch.zeros(100)
+    for asked in (kernel, kernel.best, kernel.bind, kernel.tune, kernel.tuning_report):
+        with pytest.raises(
+            ArgumentError, match="expected no value for BLOCK, which is tuned, but got 32: leave it out"
+        ):
+            asked(ones(), out, 2.0, BLOCK=32)
+    assert (out == 0).all()
+    kernel.kernel(ones(), out, 2.0, BLOCK=32)
+    assert (out == 2).all()
+
+
+def test_a_tuned_kernel_is_looked_into_with_its_constants_given() -> None:
+    kernel, args = tuned(doubled, MadeUp(TIMES)), (ones(), torch.zeros(100))
+    chosen = kernel.best(*args)
+    assert (
+        kernel.source(*args, **chosen.constants) == doubled.source(*args, BLOCK=64) != doubled.source(*args, BLOCK=32)
+    )
+    assert kernel.simulate(*args, BLOCK=32).steps == doubled.simulate(*args, BLOCK=32).steps
+    with pytest.raises(ArgumentError, match="for BLOCK"):
+        kernel.source(*args)
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'options': it is an attribute of its kernel, .kernel.options"
+    ):
+        kernel.options  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'sources'$"):
+        kernel.sources  # noqa: B018
+    assert not hasattr(object.__new__(Tuned), "kernel")  # no recursion before it is set up, as in a copy
 
 
 def test_where_nothing_is_left_an_error_says_so() -> None:
     kernel = tuned(doubled, MadeUp(TIMES), prune=lambda config, given: True)
-    with pytest.raises(TuningError, match="expected a configuration that is not left out but got none"):
+    with pytest.raises(TuningError, match="expected a configuration to try, but prune leaves out all 3"):
         kernel(ones(), torch.empty(100))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ import torch
 from rich.console import Console
 from tuner_kernels import MadeUp, blocks, doubled
 
-from warpjit import ArgumentError, CompileError, Config, LaunchError, T, TargetError, TuningError, warpjit
+from warpjit import ArgumentError, CompileError, Config, LaunchError, T, TargetError, TraceError, TuningError, warpjit
 from warpjit.build import Resources
 from warpjit.cuda.driver import DriverError
+from warpjit.errors import Finding, Frame, Loc
 from warpjit.isa.target import Target
 from warpjit.tuner import Limits, State, Tuned
-from warpjit.tuner.candidates import state_of
+from warpjit.tuner.candidates import sentence, state_of
 from warpjit.tuner.isolated import Isolation
 from warpjit.tuner.settings import occupancy
 from warpjit.tuner.trials import ContextLostError
@@ -82,7 +83,18 @@ def test_failures_are_not_tried_again_and_are_listed_when_nothing_runs() -> None
         lines = str(caught.value).splitlines()
         assert lines[0].endswith("odd: expected a configuration that runs but none of 3 does")
         assert [line.split(": ")[1] for line in lines[1:]] == ["too-much-shared", "compile-error", "launch-error"]
+        first = odd.function.__code__.co_firstlineno
+        assert [line.rpartition(" (")[2] for line in lines[1:]] == [f"{__file__}:{first + at})" for at in (1, 9, 11)]
     assert (out == 0).all()
+
+
+def test_a_reason_is_one_line_with_a_place() -> None:
+    frame = Frame("kernels.py", "kernel", 7, 0, 1)
+    two = TraceError.collect([Finding("expected A\nbut got B", Loc((frame, replace(frame, line=3)))), Finding("more")])
+    assert sentence(two) == "TraceError: expected A; but got B (kernels.py:3), and 1 more"
+    assert sentence(TraceError("no place")) == "TraceError: no place"
+    assert sentence(TraceError.at("x" * 500, Loc((frame,)))) == f"TraceError: {'x' * 400} (kernels.py:7)"
+    assert sentence(RuntimeError("one\n\ntwo\nthree")) == "RuntimeError: one; two"
 
 
 def test_a_reference_decides_what_is_right() -> None:
@@ -192,6 +204,12 @@ def test_kernels_in_classes_are_tuned() -> None:
     Scale(3.0).kernel(torch.ones(8), out)
     assert (out == 3).all()
     assert Scale(3.0).kernel.best(torch.ones(8), out) == Config(BLOCK=64)
+    assert "* 3.0f" in Scale(3.0).kernel.source(torch.ones(8), out, BLOCK=32)
+    with pytest.raises(ArgumentError, match=r"BLOCK, which is tuned, but got 32: leave it out$"):
+        Scale(3.0).kernel(torch.ones(8), out, BLOCK=32)
+    for calls in (None, {"BLOCK": 32}, "BLOCK"):
+        with pytest.raises(ArgumentError, match="calls: expected a list of calls"):
+            Scale(3.0).kernel.warmup(calls)
 
 
 def test_a_report_is_shown_and_drawn(capsys: pytest.CaptureFixture[str]) -> None:

@@ -275,7 +275,11 @@ def state_of(error: Exception) -> State:
 
 
 def sentence(error: Exception) -> str:
-    """The beginning of an error, on one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = "; ".join(lines[:2])
-    return f"{type(error).__name__}: {text[:400]}"
+    """The beginning of an error, on one line, with the user's line of its first finding, if it has one."""
+    findings = error.findings if isinstance(error, WarpjitError) else ()
+    text = findings[0].message if findings else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = f"{type(error).__name__}: {'; '.join(lines[:2])[:400]}"
+    place = findings[0].loc.innermost if findings else None
+    said += f" ({place.file}:{place.line})" if place is not None else ""
+    return said + (f", and {len(findings) - 1} more" if len(findings) > 1 else "")

@@ -9,14 +9,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace
+from dataclasses import fields
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from warpjit import arguments
 from warpjit.arguments import outside_of_graphs
 from warpjit.bound import Bound
 from warpjit.dispatch import Dispatch, calls
-from warpjit.errors import ArgumentError
+from warpjit.errors import ArgumentError, TuningError
 from warpjit.execute import refuse_cpu, run_in_simulator
 from warpjit.fastcall import Ready
 from warpjit.frontend.signature import NOTHING, ParameterKind, Signature
@@ -32,6 +33,10 @@ from warpjit.tuner.tuner import Choice, Problem, Tuner, target_of
 
 KNOWN = 256
 """Values of the numbers in `key` whose launches are remembered; then all are forgotten."""
+OF_KERNEL = ("source", "ptx", "cubin", "sass", "resources", "specialization", "simulate", "warmup")
+"""What a tuned kernel does as its kernel, with the tuned constants given."""
+MORE = ("jobs", "progress", "seed", "timer", "rules")
+"""Options of `autotune` besides those that its signature names."""
 Configs = Sequence[Config] | Callable[[SimpleNamespace], Iterable[Config]]
 
 
@@ -70,12 +75,33 @@ def autotune(
     first configuration that fits is used. ArgumentError: what was given is not of these forms.
     """
     rule = KeyRule(_names("key", key), dict(bucket or {}))
+    for name in more:
+        if name not in MORE:
+            options = ", ".join(sorted({"bucket", *(each.name for each in fields(Settings))}))
+            raise ArgumentError(f"autotune: expected one of its options ({options}) but got {name!r}")
     settings = Settings(rule, prune, check, reference, rtol, atol, l2, budget, isolate, **more)
-    if not callable(configs):
-        configs = tuple(configs)
-        if not configs or not all(isinstance(each, Config) for each in configs):
-            raise ArgumentError(f"configs: expected Configs, or a function that gives them, but got {configs!r}")
-    return lambda kernel: Tuned(kernel, configs, settings)
+    checked = _checked(configs)
+    return lambda kernel: Tuned(kernel, checked, settings)
+
+
+def _checked(configs: Any) -> Configs:
+    """What can be chosen among. ArgumentError."""
+    if isinstance(configs, Kernel | Tuned):
+        raise ArgumentError(
+            f"configs: expected Configs, or a function that gives them, but got {configs!r}: the decorator is called, "
+            "@warpjit.autotune(configs), above @warpjit"
+        )
+    if callable(configs):
+        return configs  # type: ignore[no-any-return]
+    if isinstance(configs, Config | str) or not isinstance(configs, Iterable):
+        raise ArgumentError(f"configs: expected Configs in a list, or a function that gives them, but got {configs!r}")
+    found = tuple(configs)
+    for each in found:
+        if not isinstance(each, Config):
+            raise ArgumentError(f"configs: expected Configs, such as Config(BLOCK=32), but got {each!r}")
+    if not found:
+        raise ArgumentError("configs: expected at least one Config to try but got none")
+    return found
 
 
 def _names(what: str, given: Any) -> tuple[str, ...]:
@@ -84,16 +110,28 @@ def _names(what: str, given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _no_kernel(given: Any) -> ArgumentError:
+    wanted = "autotune: expected a function decorated with @warpjit but got"
+    if isinstance(given, FunctionType):
+        order = "@warpjit stands directly above its def, and @warpjit.autotune(...) above that"
+        return ArgumentError(f"{wanted} the function {given.__qualname__}: {order}")
+    again = ", which is tuned already: give one autotune all Configs" if isinstance(given, Tuned) else ""
+    return ArgumentError(f"{wanted} {given!r}{again}")
+
+
 class Tuned:
     """A kernel whose constants are tuned: what `@warpjit.autotune` makes of one.
 
     kernel      the kernel itself, with all its parameters
     signature   the parameters of a call: those of the kernel without what is tuned
+
+    `source`, `ptx`, `cubin`, `sass`, `resources`, `specialization`, `simulate` and `warmup` are the kernel's: they take
+    the tuned constants as well, `tuned.source(x, y, **tuned.best(x, y).constants)`.
     """
 
     def __init__(self, kernel: Kernel, configs: Configs, settings: Settings) -> None:
         if not isinstance(kernel, Kernel):
-            raise ArgumentError(f"autotune: expected a function decorated with @warpjit but got {kernel!r}")
+            raise _no_kernel(kernel)
         self.kernel, self.configs, self.settings = kernel, configs, settings
         tuned = None if callable(configs) else frozenset(name for each in configs for name in each.constants)
         self._set_up(tuned)
@@ -129,7 +167,7 @@ class Tuned:
             if each.name in self.settings.key.key and each.kind in (ParameterKind.SCALAR, ParameterKind.ANY)
         )
         if not self._values:
-            self._by_value[()] = Dispatch(self.signature, self.signature.bind, self._run)
+            self._by_value[()] = Dispatch(self.signature, self._bind, self._run)
             calls(self, self._by_value[()].call)
 
     def __repr__(self) -> str:
@@ -166,14 +204,26 @@ class Tuned:
         Raises as the kernel does, and TuningError: no configuration runs. (Without numbers in `key`, the object's own
         class has `Dispatch.call` in place of this.)
         """
-        values = self.signature.bind(args, constants)
+        values = self._bind(args, constants)
         key = tuple([(type(values[i]), values[i]) for i in self._values])
         dispatch = self._by_value.get(key)
         if dispatch is None:
             if len(self._by_value) >= KNOWN:
                 self._by_value.clear()
-            dispatch = self._by_value.setdefault(key, Dispatch(self.signature, self.signature.bind, self._run))
+            dispatch = self._by_value.setdefault(key, Dispatch(self.signature, self._bind, self._run))
         dispatch.call(*args, **constants)
+
+    def _bind(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Sequence[Any]:
+        """One value for each parameter of a call. ArgumentError: also for a value of what is tuned."""
+        for name, value in constants.items():
+            if name in self.tuned:
+                kernel = f"{self.signature.name}.kernel(..., {name}={value!r})"
+                method = any(each.owner for each in self.signature.positional)
+                raise ArgumentError(
+                    f"{self.signature}: expected no value for {name}, which is tuned, but got {value!r}: leave it out"
+                    + ("" if method else f", or call the kernel below, {kernel}")
+                )
+        return self.signature.bind(args, constants)
 
     def _run(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Ready | None:
         """The slow path of a call, which a launch that is known shortens."""
@@ -197,8 +247,8 @@ class Tuned:
         return choice if now == choice.code else self._tuner.choose(problem, unlike=choice)
 
     def _problem(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Problem:
+        values = self._bind(args, constants)
         specialization, runtime = specialize(self.signature, args, constants)
-        values = self.signature.bind(args, constants)
         named = {each.name: value for each, value in zip(self.signature.parameters, values, strict=True)}
         facts = key_of_call(self.settings.key, specialization, named)
         options = repr(self.kernel.options)
@@ -223,12 +273,23 @@ class Tuned:
         if not callable(self.configs):
             return self.configs
         found = tuple(self.configs(given))
+        if not found:
+            raise TuningError(f"configs: expected at least one Config for arguments of {self.signature} but got none")
         for each in found:
             if not isinstance(each, Config) or set(each.constants) - self.tuned:
                 raise ArgumentError(f"configs: expected Configs of {sorted(self.tuned)} but got {each!r}")
         return found
 
     # ---- looking inside ----------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        """What looks into a kernel, of the kernel. AttributeError says where else a kernel's attribute is."""
+        if name in OF_KERNEL:
+            return getattr(self.kernel, name)
+        # A copy that is being made has no kernel yet, and asks for names with underscores.
+        there = not name.startswith("_") and name != "kernel" and hasattr(self.kernel, name)
+        where = f": it is an attribute of its kernel, .kernel.{name}" if there else ""
+        raise AttributeError(f"a tuned kernel has no attribute {name!r}{where}", name=name, obj=self)
 
     def tune(self, *args: Any, again: bool = False, **constants: Any) -> TuningReport:
         """Choose for calls like this one, without running it. `again`: time everything anew."""

@@ -66,7 +66,7 @@ class Tuner:
         self._store = store
         self._known: dict[Key, Choice] = {}
         self._locks: dict[Key, Lock] = {}
-        self._said = False
+        self._said: set[bool] = set()
 
     def key_of(self, problem: Problem) -> Key:
         """Every fact that what is fastest may depend on."""
@@ -96,11 +96,17 @@ class Tuner:
     def store(self) -> Store:
         return self._store or store_of(config.read())
 
-    def say_once(self) -> None:
-        """That nothing is timed on the CPU."""
-        if not self._said:
-            self._said = True
-            _log.warning("%s: on CPU tensors nothing is timed: the first configuration that fits is used", self.name)
+    def say_once(self, used: Config, failed: Sequence[Entry]) -> None:
+        """That nothing is timed on the CPU; and, the first time that some `failed`, why the first did."""
+        if self._said >= {bool(failed)}:
+            return
+        self._said |= {False, bool(failed)}
+        said = f"on CPU tensors nothing is timed: the first configuration that fits, {used.text}, is used"
+        if failed:
+            first, count = failed[0], len(failed)
+            said += f"; {count} before it {'does' if count == 1 else 'do'} not (see tuning_report)"
+            said += f", the first: {first.config}: {first.state.value}: {first.reason}"
+        _log.warning("%s: %s", self.name, said)
 
 
 class _Choosing:
@@ -116,7 +122,9 @@ class _Choosing:
 
     def choice(self, again: bool) -> Choice:
         if not self.configs:
-            raise TuningError(f"{self.name}: expected a configuration that is not left out but got none")
+            raise TuningError(
+                f"{self.name}: expected a configuration to try, but prune leaves out all {len(self.pruned)}"
+            )
         if len(self.configs) == 1 and not again:
             return self._only()
         if self.problem.place.kind != "cuda" and self.settings.timer is None:
@@ -228,7 +236,7 @@ class _Choosing:
                 refused.extend([error] if isinstance(error, ArgumentError) else [])
                 entries.append(Entry(each.text, state_of(error), reason=sentence(error)))
                 continue
-            self.tuner.say_once()
+            self.tuner.say_once(each, entries)
             entries.append(Entry(each.text, State.UNTIMED, reason="nothing is timed on the CPU", code=code))
             return Choice(self.key, each, (*entries, *self.pruned), code)
         if len(refused) == len(self.configs):
