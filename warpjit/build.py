@@ -47,7 +47,7 @@ class Origin:
 class Program(Launchable):
     """A traced, verified and planned kernel for one specialisation and target.
 
-    repeatable  a process that finds the program in the index may do without the trace: it printed nothing
+    repeatable  a process that finds the program in the index may do without the trace (`trace.Traced`)
     """
 
     kernel: Kernel

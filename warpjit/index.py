@@ -233,7 +233,11 @@ def _is_code(capture: Capture) -> bool:
 
 
 def _digest(forms: Forms, capture: Capture) -> str:
-    return forms.digest_of_code(capture.holder) if _is_code(capture) else forms.digest(capture.value)
+    if _is_code(capture):
+        return forms.digest_of_code(capture.holder)
+    if capture.name == "__kwdefaults__" and isinstance(capture.holder, types.FunctionType):
+        return forms.digest(tuple(sorted((capture.value or {}).items())))
+    return forms.digest(capture.value)
 
 
 # ---- WARPJIT_RETRACE ------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def program_of(
         evaluate=launch.compile(),
         kernel=kernel,
         origin=_origin(source, specialization, settings),
-        repeatable=traced.silent,
+        repeatable=traced.repeatable,
     )
 
 

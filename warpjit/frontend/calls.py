@@ -7,6 +7,7 @@ function is called by Python on static arguments.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import inspect
 import math
@@ -19,6 +20,7 @@ from warpjit.frontend import arithmetic, pairs
 from warpjit.frontend.captures import MISSING, note_function, note_reads
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.containers import ContainerMethod, call_method, python
+from warpjit.frontend.digest import IMPURE
 from warpjit.frontend.language.constant import constant
 from warpjit.frontend.language.cuda import KernelAttributes, LaunchConfig
 from warpjit.frontend.language.intrinsic import Intrinsic, positional
@@ -69,8 +71,24 @@ def call(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, V
         raise TraceError(f"{name} is no function of the language: expected static arguments but got device values")
     if not callable(function):
         raise TraceError(f"{arithmetic.describe(function)} cannot be called")
+    if function in FRAMES or (function in (vars, dir) and not args):
+        raise TraceError(f"{function.__name__} is no function of the language: it would see what traces the kernel")
     note_reads(tracer.captures, function)
+    tracer.hidden |= hides(function, [*args, *kwargs.values()])
     return python(function, *args, **kwargs)
+
+
+FRAMES: list[Any] = [globals, locals, eval, exec, breakpoint]
+"""Builtins that look at whoever calls them."""
+
+
+def hides(function: Callable[..., Any], args: list[Value]) -> bool:
+    """Whether what Python's function gives may depend on what no capture shows: on a module that it is given, or on the
+    process."""
+    name = getattr(function, "__name__", "")
+    return any(isinstance(each, types.ModuleType) for each in args) or (
+        name in IMPURE and getattr(builtins, name, None) is function
+    )
 
 
 CALLABLE_OBJECTS: list[tuple[Callable[[Value], bool], Callable[..., Value]]] = []

@@ -137,8 +137,7 @@ def note_function(captures: Captures, function: types.FunctionType) -> None:
 def note_reads(captures: Captures, function: Callable[..., Any]) -> None:
     """A helper is called by Python: what it and the user's functions that it calls read from outside is noticed.
 
-    What its names reach is taken from its code, so attributes of objects are not seen. Functions of the standard
-    library and of torch and numpy are trusted.
+    What its names reach is taken from its code. Functions of the standard library and of torch and numpy are trusted.
     """
     waiting, seen = [function], set[int]()
     while waiting:
@@ -159,25 +158,36 @@ def trusted(function: types.FunctionType | type) -> bool:
 
 
 def reads(function: types.FunctionType) -> Iterator[Capture]:
-    """What a function's names reach outside of it: closure cells, globals, and attributes of modules among them."""
-    names = set(_names(function.__code__))
+    """What a function's names reach outside of it: closure cells, globals, and attributes of what can change."""
+    names, seen = set(_names(function.__code__)), set[int]()
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield Capture(name, cell, of_cell(cell, name), of_cell)
+        value = of_cell(cell, name)
+        yield Capture(name, cell, value, of_cell)
+        yield from _attributes(value, names, seen)
     for name in sorted(names & function.__globals__.keys()):
         value = function.__globals__[name]
         yield Capture(name, function.__globals__, value, of_globals)
-        if isinstance(value, types.ModuleType):
-            yield from _attributes(value, names, {id(value)})
+        yield from _attributes(value, names, seen)
 
 
-def _attributes(module: types.ModuleType, names: set[str], seen: set[int]) -> Iterator[Capture]:
-    """The attributes of a module that have one of these names, and of the modules among them."""
-    for name in sorted(names & vars(module).keys()):
-        value = vars(module)[name]
-        yield Capture(name, module, value, of_object)
-        if isinstance(value, types.ModuleType) and id(value) not in seen and can_change(value):
-            seen.add(id(value))
+def _attributes(owner: Any, names: set[str], seen: set[int]) -> Iterator[Capture]:
+    """The attributes of a module, class or object that have one of these names, and those of what is found there."""
+    if id(owner) in seen or owner is MISSING or not can_change(owner):
+        return
+    seen.add(id(owner))
+    for name in sorted(names & _own(owner)):
+        value = of_object(owner, name)
+        if of_object(owner, name) is value:  # not made anew at each look
+            yield Capture(name, owner, value, of_object)
             yield from _attributes(value, names, seen)
+    yield from _attributes(type(owner), names, seen)
+
+
+def _own(owner: Any) -> set[str]:
+    """The attributes that stand in an object, or in a class and those above it."""
+    if isinstance(owner, type):
+        return {name for kind in owner.__mro__ if not trusted(kind) for name in vars(kind)}
+    return set(getattr(owner, "__dict__", ()))
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -140,18 +140,21 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
     kind = type(owner)
     own = isinstance(owner, KernelObject) or tracer.objects.find(owner) is not None
     inside = vars(owner) if hasattr(owner, "__dict__") else {}
-    if name in inside or name in (bundle_fields(kind) or ()):
+    fixed = isinstance(owner, tuple) and name in getattr(kind, "_fields", ())
+    if fixed or name in inside or name in (bundle_fields(kind) or ()):
+        own = own or fixed
         value = getattr(owner, name) if own else tracer.scope.attribute(owner, name)
         return tracer.fresh(value) if isinstance(value, Scalar) else value
     found = inspect.getattr_static(kind, name, None)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
         if own or for_device([owner]) or reaches(found.fget) or _reaches_method(kind, found.fget):
             return inline(tracer, found.fget, [owner], {})
+        note_reads(tracer.captures, found.fget)
         return tracer.scope.attribute(owner, name)
     if isinstance(found, types.FunctionType):
         tracer.scope.attribute(_user_class(kind), name)  # a change of it is noticed
         return types.MethodType(found, owner)
-    if own and found is not None and not hasattr(found, "__get__"):
+    if found is not None and not hasattr(found, "__get__"):
         return tracer.scope.attribute(_user_class(kind), name)
     return getattr(owner, name) if own else tracer.scope.attribute(owner, name)
 

@@ -34,9 +34,9 @@ PURE = {
 TORCH = {"finfo", "iinfo", "dtype", "Size"}
 IMPURE = {
     *("id", "hash", "open", "input", "eval", "exec", "compile", "globals", "locals", "vars", "dir", "__import__"),
-    *("breakpoint", "numpy.random"),
+    *("breakpoint", "getattr", "hasattr", "attrgetter", "numpy.random"),
 }
-"""Builtins whose answer is a process's own, or which read what cannot be seen."""
+"""Functions whose answer is a process's own, or which read what cannot be seen."""
 _IMPORT = opcode.opmap["IMPORT_NAME"]
 
 
@@ -88,7 +88,7 @@ class Forms:
         return _code(function, self._known)
 
     def function(self, function: types.FunctionType) -> Form:
-        if trusted(function):
+        if trusted(function) and not function.__closure__:  # what one closes over may be anything
             return self.named(function)
         if id(function) in self._inlined:
             return "function", self.code(function)
@@ -136,7 +136,7 @@ class Forms:
         self._met[id(kind)] = len(self._met)
         bases = tuple(self.form(base) for base in kind.__bases__)
         inside = tuple((name, self._member(each)) for name, each in vars(kind).items() if _says(kind, name, each))
-        return "class", kind.__qualname__, bases, inside
+        return "class", kind.__qualname__, self.form(type(kind)), bases, _declared(self, kind), inside
 
     def _member(self, member: Any) -> Form:
         if isinstance(member, property):
@@ -187,6 +187,26 @@ def _says(kind: type, name: str, member: Any) -> bool:
     if type(member).__name__ == "_tuplegetter" or (issubclass(kind, enum.Enum | tuple) and name.startswith("_")):
         return False
     return not (name.startswith("__") and name.endswith("__")) and not name.startswith("_abc_")
+
+
+def _declared(forms: Forms, kind: type) -> Form:
+    """What a class says besides its members: the fields of its objects with their defaults, the values of an enum.
+
+    Neither stands in the class where Python keeps it elsewhere: the default of a slot, the order of fields.
+    """
+    if issubclass(kind, enum.Enum):
+        return tuple((name, forms.form(member._value_)) for name, member in kind.__members__.items())
+    if dataclasses.is_dataclass(kind):
+        fields = dataclasses.fields(kind)
+        defaults = [tuple(map(forms.form, _given(each.default, each.default_factory))) for each in fields]
+        return tuple((each.name, each.init, each.kw_only, said) for each, said in zip(fields, defaults, strict=True))
+    names: tuple[str, ...] = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else ()
+    known = getattr(kind, "_field_defaults", {})
+    return tuple((name, tuple(map(forms.form, _given(known.get(name, dataclasses.MISSING))))) for name in names)
+
+
+def _given(*defaults: Any) -> list[Any]:
+    return [each for each in defaults if each is not dataclasses.MISSING]
 
 
 def _enum(forms: Forms, value: enum.Enum) -> Form:

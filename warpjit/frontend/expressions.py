@@ -14,12 +14,13 @@ from warpjit.frontend import arithmetic, classes, memory, pairs, slices
 from warpjit.frontend.addresses import static_int
 from warpjit.frontend.branches import choose, short_circuit
 from warpjit.frontend.builtin_functions import quantify
-from warpjit.frontend.calls import call
+from warpjit.frontend.calls import CALLABLE_OBJECTS, call, for_device
 from warpjit.frontend.closure import Closure
 from warpjit.frontend.comprehensions import generator, lazily
 from warpjit.frontend.containers import made, method, python
 from warpjit.frontend.language.types import Dynamic
 from warpjit.frontend.methods import ATTRIBUTES, METHODS
+from warpjit.frontend.ranges import Range
 from warpjit.frontend.texts import formatted, joined
 from warpjit.frontend.tracer import CONDITIONS, EXPRESSIONS, Tracer
 from warpjit.frontend.values import Method, Pointer, Scalar, TensorValue, Text, Value, is_kernel_value, of_user
@@ -162,6 +163,8 @@ def compare(tracer: Tracer, kind: type[ast.cmpop], left: Value, right: Value) ->
 
 def _contained(tracer: Tracer, name: str, left: Value, right: Value) -> Value:
     """`left in right`: static, or a comparison with each item."""
+    if isinstance(right, Range):
+        raise TraceError(f"{name!r} of a range of device values: compare with its ends, start <= x < stop")
     if not is_kernel_value(left) and (isinstance(right, dict | KeysView) or not is_kernel_value(right)):
         return python(COMPARE[ast.In if name == "in" else ast.NotIn][1], left, right)
     if not isinstance(right, tuple | list | range | ValuesView):
@@ -340,6 +343,19 @@ def attribute(tracer: Tracer, owner: Value, name: str) -> Value:
     except AttributeError as error:
         raise TraceError(f"AttributeError: {error}") from None
     return value
+
+
+def _getattr(tracer: Tracer, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """`getattr(owner, "name")`, with or without a default: what `owner.name` is."""
+    if kwargs or len(args) not in (2, 3) or type(args[1]) is not str:
+        raise TraceError("getattr: expected an object, a name that is known while tracing, and perhaps a default")
+    owner, name, *default = args
+    if default and not for_device([owner]) and not hasattr(owner, name):
+        return tracer.scope.missing(owner, name, default[0])
+    return attribute(tracer, owner, name)
+
+
+CALLABLE_OBJECTS.append((lambda value: value is getattr, _getattr))
 
 
 def _call(tracer: Tracer, node: ast.Call) -> Value:

@@ -118,6 +118,10 @@ class Scope:
             return self._capture(name, owner, value, of_object)
         return value
 
+    def missing(self, owner: Any, name: str, default: Value) -> Value:
+        """`default`, since a static object has no attribute of that name: one that comes later is noticed."""
+        return self._capture(name, owner, MISSING, of_object, default) if can_change(owner) else default
+
 
 _LIVENESS: dict[ast.AST, Liveness] = {}
 _SOURCES: dict[tuple[str, types.CodeType], FunctionSource] = {}

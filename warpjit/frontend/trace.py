@@ -43,11 +43,14 @@ TOO_DEEP = "too deep to be traced: helpers are inlined, so their recursion must 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A kernel, and what it took from outside its source and arguments. `silent`: the trace printed nothing."""
+    """A kernel, and what it took from outside its source and arguments.
+
+    repeatable  it took nothing that the captures do not show, and printed nothing: once it is known, it can be left out
+    """
 
     kernel: Kernel
     captures: tuple[Capture, ...]
-    silent: bool
+    repeatable: bool
 
 
 def trace(
@@ -88,7 +91,7 @@ def trace(
         strict=settings.strict,
         unverified=settings.unverified,
     )
-    return Traced(kernel, tuple(captures.values()), silent=not tracer.printed)
+    return Traced(kernel, tuple(captures.values()), repeatable=not (tracer.printed or tracer.hidden))
 
 
 def _used(locals_: Iterable[Local], body: tuple[Node, ...]) -> set[Local]:

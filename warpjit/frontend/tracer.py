@@ -145,6 +145,7 @@ class Tracer:
         self.hint = ""
         self.tables: dict[Constant, TensorValue] = {}
         self.printed: list[str] = []  # by `T.static_print`, in attempts that stand
+        self.hidden = False  # Python was asked for something that depends on what no capture shows
 
     # ---- walking -----------------------------------------------------------------------------------
 

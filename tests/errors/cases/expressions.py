@@ -96,6 +96,8 @@ TOPIC = Topic(
              "T.fma: expected floats but got operands that meet in int32", "T.fma(T.int32(1), n, 2)"),
         Case("T.exp(n)", "T.exp: expected a float but got a scalar of type int32", "T.exp(n)"),
         Case('n in "12"', "'in' of device values: expected a tuple of numbers but got str '12'", 'n in "12"'),
+        Case("3 in range(n)",
+             "'in' of a range of device values: compare with its ends, start <= x < stop", "3 in range(n)"),
         Case("(n, 1) == (n, 2)", "'eq' of what holds device values: compare its items, one by one", "(n, 1) == (n, 2)"),
         Case("n < None", "lt: expected two numbers to compare but got None", "n < None"),
         Case("a = {n: 1}", "a key of a dictionary must be known while tracing, not a scalar of type int32", "{n: 1}"),
