@@ -373,6 +373,28 @@ def test_what_cannot_stand_before_the_entry():
     assert got["store"] == "a store stands before T.device_entry: only host expressions can stand there"
 
 
+def test_numbers_of_numpys_are_pythons(device):
+    @dataclass(frozen=True)
+    class Held:
+        step: np.int64
+
+    rate, count, held, on = np.float32(0.5), np.int64(3), Held(np.int64(4)), np.bool_(True)
+
+    @warpjit.jit
+    def kernel(out):
+        T.device_entry(launch=GRID)
+        lane = T.cuda.lane_id()
+        total = lane * rate
+        for i in range(count):
+            total += i * held.step
+        out[lane, 0] = total if on else 0
+        out[lane, count - 2] = rate
+
+    out = torch.zeros(32, 2, device=device)
+    kernel(out)
+    assert torch.equal(out.cpu(), torch.stack((torch.arange(32) * 0.5 + 12, torch.full((32,), 0.5)), dim=1))
+
+
 def test_entries_that_are_refused():
     @warpjit.jit
     def never(out):

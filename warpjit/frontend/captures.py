@@ -13,6 +13,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from warpjit.errors import TraceError
 
 MISSING = object()
@@ -70,6 +72,7 @@ def check_captured(name: str, value: Any) -> None:
         type(value).__module__.partition(".")[0] in ("torch", "numpy")
         and hasattr(value, "shape")
         and hasattr(value, "dtype")
+        and not isinstance(value, np.generic)
     ):
         raise TraceError(f"{name} is a captured tensor: pass it as an argument of the kernel")
     if isinstance(value, tuple | frozenset):

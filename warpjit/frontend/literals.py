@@ -84,6 +84,8 @@ def describe(value: Value) -> str:
         return "an f-string of device values"
     if value is None:
         return "None"
+    if isinstance(value, np.generic):
+        return f"numpy's {value!r}: make it Python's, int(x) or float(x)"
     for kind in (list, dict):  # also those that the kernel made
         if isinstance(value, kind):
             return kind.__name__

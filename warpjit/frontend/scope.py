@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from warpjit.errors import Loc, TraceError
 from warpjit.frontend.captures import (
     MISSING,
@@ -109,18 +111,23 @@ class Scope:
             if value is MISSING:
                 check_captured(name, there)
             self.captures[key] = Capture(name, holder, there, read)
-        return there if value is MISSING else value
+        return plain(there) if value is MISSING else value
 
     def attribute(self, owner: Any, name: str) -> Value:
         """`owner.name` of a static object. What may change is a capture (not what is made anew at each look)."""
         value = getattr(owner, name)
         if can_change(owner) and getattr(owner, name) is value:
             return self._capture(name, owner, value, of_object)
-        return value
+        return plain(value)
 
     def missing(self, owner: Any, name: str, default: Value) -> Value:
         """`default`, since a static object has no attribute of that name: one that comes later is noticed."""
         return self._capture(name, owner, MISSING, of_object, default) if can_change(owner) else default
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy's as Python's; any other value as it is."""
+    return value.item() if isinstance(value, np.number | np.bool_) else value
 
 
 _LIVENESS: dict[ast.AST, Liveness] = {}
