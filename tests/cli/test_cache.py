@@ -263,14 +263,49 @@ def test_stats_sums_by_kind_and_target(filled: Store, ask: Ask) -> None:
     assert "cubins of sm_90a      2" in ask("stats", "--dir", filled.root)
 
 
-def test_an_empty_or_missing_directory_is_no_error(tmp_path: Path, ask: Ask) -> None:
-    for root in (tmp_path, tmp_path / "missing"):
-        assert ask("ls", "--dir", root) == "0 entries\n"
-        assert json.loads(ask("ls", "--json", "--dir", root)) == []
-        assert ask("verify", "--dir", root) == "0 entries, 0 damaged\n"
-        assert ask("prune", "--dir", root) == ask("clear", "--dir", root) == "removed 0 files, 0 B\n"
-        assert ask("stats", "--dir", root) == f"{root}: 0 files, 0 B, schema {SCHEMA}\n"
+def test_an_empty_directory_is_no_error_nor_is_the_kernels_own_before_its_first(
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPJIT_CACHE_DIR", str(tmp_path / "missing"))
+    for root, where in ((tmp_path, ("--dir", tmp_path)), (tmp_path / "missing", ())):
+        assert ask("ls", *where) == f"0 entries in {root}\n"
+        assert json.loads(ask("ls", "--json", *where)) == []
+        assert ask("verify", *where) == "0 entries, 0 damaged\n"
+        assert ask("prune", *where) == ask("clear", *where) == "removed 0 files, 0 B\n"
+        assert ask("stats", *where) == f"{root}: 0 files, 0 B, schema {SCHEMA}\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_named_must_be_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "mistyped"
+    for words in (
+        "ls",
+        "ls --json",
+        "show abcd",
+        "verify",
+        "prune",
+        "clear --yes",
+        "stats",
+        "export f.zip",
+        "why abcd",
+    ):
+        assert main(["cache", *words.split(), "--dir", str(root)]) == 2
+        captured = capsys.readouterr()
+        expected = f"warpjit: expected the directory of a kernel cache, but {root} does not exist\n"
+        assert (captured.out, captured.err) == ("", expected)
+
+
+def test_ls_says_where_nothing_was_found(filled: Store, ask: Ask) -> None:
+    assert ask("ls", "kernel_9", "--dir", filled.root) == f"0 of 3 entries in {filled.root}\n"
+
+
+def test_a_directory_of_all_users_is_refused_with_what_can_be_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for mode, advice in ((0o1777, "name a folder of your own in it"), (0o777, "chmod go-w forbids it")):
+        tmp_path.chmod(mode)
+        assert main(["cache", "ls", "--dir", str(tmp_path)]) == 2
+        assert capsys.readouterr().err.endswith(f"in {tmp_path} can be written by other users ({advice})\n")
 
 
 def test_a_directory_that_cannot_be_written_can_be_looked_at(

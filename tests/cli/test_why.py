@@ -264,6 +264,15 @@ def test_modules_and_names_inside_are_found(ask: Ask) -> None:
     assert ask(name="script:kernel")["key"] == ask()["key"] == ask(name="script.py:Holder.kernel")["key"]
 
 
+def test_the_only_kernel_of_a_script_need_not_be_named(ask: Ask) -> None:
+    assert ask(name="script.py")["key"] == ask(name="script.py:")["key"] == ask()["key"]
+
+
+def test_a_tuned_kernel_is_its_kernel(ask: Ask) -> None:
+    edit("@warpjit(", "@warpjit.autotune([warpjit.Config(C=1), warpjit.Config(C=2)])\n@warpjit(")
+    assert ask("C=2")["made_from"]["parameters"]["C"] == "the constant 2"
+
+
 def test_words_become_specs() -> None:
     from warpjit.cli.why import specs_of  # noqa: PLC0415  a part that other commands start without
     from warpjit.frontend.language.types import SCALAR_TYPES, Tensor, as_dtype  # noqa: PLC0415
@@ -289,15 +298,27 @@ def test_a_stored_entry_is_compared_with_what_is_here(
         return capsys.readouterr().out
 
     assert json.loads(about("--json")) == {"key": key, "changed": [], "nearest": None}
-    assert "is the same here now.\nThere is no other entry of kernel.\n" in about()
+    used = "A call uses it while the kernel is what it was: the compiler and warpjit here are those that made it.\n"
+    assert about().endswith(f"\n\n{used}There is no other entry of kernel.\n")
     other = keep(found, text="x", compiler="y", generator="z")
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "nothing"))
     monkeypatch.setattr("warpjit.cli.why.VERSION", "9.9")
+    assert "\nA call uses it if the kernel still becomes the same text. What made it is not what is here:\n" in about()
+    another = tmp_path / "another"
+    (another / "bin").mkdir(parents=True)
+    (another / "bin" / "nvcc").write_text("another")
+    monkeypatch.setenv("CUDA_HOME", str(another))
+    assert "\nA call does not use it, but compiles its kernel again. What made it is not what is here:\n" in about()
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "nothing"))
     said = json.loads(about("--json"))
     assert {each["field"] for each in said["changed"]} == {"compiler", "warpjit"}
     assert said["nearest"]["key"] == other
     assert {each["field"] for each in said["nearest"]["differences"]} == {"text", "compiler", "generator"}
-    assert "What an entry names besides its kernel is another here now:\n" in about()
+    assert said["changed"][0]["now"] is None
+    text = about()
+    assert "\nA call uses it, since there is no compiler here, if the kernel still becomes the same text. What " in text
+    assert re.search(rf"^compiler +{found['made_from']['compiler'][:12]} +- ", text, re.MULTILINE)
+    assert f"\n\nThe nearest other entry is {other[:12]}, last used now. It differs in:\n" in text
+    assert re.search(rf"^field +{other[:12]} +{key[:12]}$", text, re.MULTILINE)
 
 
 # ---- mistakes ---------------------------------------------------------------------------------------------------
@@ -305,9 +326,17 @@ def test_a_stored_entry_is_compared_with_what_is_here(
 MISTAKES = {
     "no script": (("missing.py:kernel",), "but missing.py:kernel gives FileNotFoundError: "),
     "no module": (("no_such_module:kernel",), "gives ModuleNotFoundError: No module named 'no_such_module'"),
-    "no name": (("script.py:nothing",), "gives AttributeError: module 'script' has no attribute 'nothing'"),
-    "no kernel": (("script.py:not_a_kernel",), "decorated with @warpjit but script.py:not_a_kernel is 3"),
-    "exits": (("exits.py:kernel",), "exits.py:kernel gives SystemExit: 3"),
+    "no script, no name": (("missing.py",), "but missing.py gives FileNotFoundError: "),
+    "no name": (("script.py:nothing",), "with the name of one of its kernels (kernel) but got 'nothing'"),
+    "no kernel": (("script.py:not_a_kernel",), "one of its kernels (kernel) but script.py:not_a_kernel is 3"),
+    "a class": (("script.py:Holder",), "one of its kernels (kernel) but script.py:Holder is <class 'script.Holder'>"),
+    "several kernels": (
+        ("several.py",),
+        "expected several.py:NAME with the name of one of its kernels (first, second)",
+    ),
+    "no kernels": (("exits_not.py",), "a function decorated with @warpjit, but exits_not.py has none at its top level"),
+    "a module alone": (("script",), "as module:name or script.py:name, or the hex digits of a key but got 'script'"),
+    "exits": (("exits.py:kernel",), "exits.py:kernel gives SystemExit: 3 (exits.py:2)"),
     "specs missing": (("script.py:kernel",), "expected arguments or specs (the annotations do not say all) for X"),
     "dtype": (("script.py:kernel", "float17[3]"), "float17"),
     "target": (("script.py:kernel", "float32[32]", "--target", "sm90"), "sm90"),
@@ -318,7 +347,10 @@ MISTAKES = {
 
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_sentence(case: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("exits.py").write_text("raise SystemExit(3)\n")
+    Path("exits.py").write_text("import sys\nsys.exit(3)\n")
+    Path("exits_not.py").write_text("")
+    rest = "\n@warpjit.autotune([warpjit.Config(C=1)])\n@warpjit\ndef second(X, *, C): ...\n"
+    Path("several.py").write_text(f"from warpjit import warpjit\n@warpjit\ndef first(X): ...\n{rest}")
     words, sentence = MISTAKES[case]
     assert main(["cache", "why", *words]) == 2
     captured = capsys.readouterr()

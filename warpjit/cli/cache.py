@@ -46,7 +46,8 @@ def _ls_arguments(parser: ArgumentParser) -> None:
 
 
 def _ls(chosen: Namespace) -> None:
-    found = sorted((each for each in entries(root_of(chosen)) if each.kind == chosen.kind), key=lambda each: -each.used)
+    root = root_of(chosen)
+    found = sorted((each for each in entries(root) if each.kind == chosen.kind), key=lambda each: -each.used)
     records = [_record(each) for each in found]
     records = [each for each in records if chosen.text in each["kernel"] and chosen.target in (None, each["target"])]
     if chosen.json:
@@ -59,7 +60,9 @@ def _ls(chosen: Namespace) -> None:
     ]
     if rows:
         print_table(("kernel", "target", "size", "used", "key"), rows, right=("size", "used"))
-    print(counted(len(rows), "entry", "entries"))
+        print(counted(len(rows), "entry", "entries"))
+    else:  # somebody expected some: say where they are not
+        print(f"0 of {counted(len(found), 'entry', 'entries')} in {root}" if found else f"0 entries in {root}")
 
 
 def _record(item: Item) -> dict[str, Any]:
@@ -288,7 +291,7 @@ def _import_arguments(parser: ArgumentParser) -> None:
 
 
 def _import(chosen: Namespace) -> None:
-    done = import_bundle(chosen.file, store=Store(root_of(chosen)))
+    done = import_bundle(chosen.file, store=Store(root_of(chosen, may_be_new=True)))
     for said in done.ignored:
         print(f"ignored: {said}")
     print(f"new: {_by_kind(done.entries)}; there already: {done.known}")

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from warpjit import config
-from warpjit.store import contents, default_root
+from warpjit.errors import CacheError
+from warpjit.store import contents, default_root, log
 from warpjit.store.contents import Item
 
 SHORT = 12
@@ -17,10 +18,18 @@ def add_directory(parser: ArgumentParser) -> None:
     parser.add_argument("--dir", help="the cache's directory (default: the one that kernels use)")
 
 
-def root_of(chosen: Namespace) -> Path:
-    """The directory that a command is about. CacheError: there is none, or it cannot be trusted."""
-    named = Path(chosen.dir).expanduser().absolute() if chosen.dir else default_root(config.read())
-    return contents.checked_root(named)
+def root_of(chosen: Namespace, *, may_be_new: bool = False) -> Path:
+    """The directory that a command is about. CacheError: there is none, or it cannot be trusted.
+
+    may_be_new  a directory that `--dir` names need not be there. The one that kernels use never need
+    """
+    settings = config.read()
+    log.follow(settings.log)
+    named = Path(chosen.dir).expanduser().absolute() if chosen.dir else default_root(settings)
+    root = contents.checked_root(named)
+    if chosen.dir and not may_be_new and not root.exists():
+        raise CacheError(f"expected the directory of a kernel cache, but {root} does not exist")
+    return root
 
 
 def entries(root: Path) -> list[Item]:

@@ -14,8 +14,10 @@ import ast
 import contextlib
 import dataclasses
 import importlib.util
+import string
 import sys
 import time
+import traceback
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +31,7 @@ from warpjit.config import VERSION
 from warpjit.cuda import toolchain
 from warpjit.errors import CacheError, CompileError
 from warpjit.frontend.language.types import SCALAR_TYPES, Tensor, as_dtype
+from warpjit.methods import KernelMethod
 from warpjit.store import SCHEMA, Store, compare, contents, generator
 from warpjit.store.compare import Difference, Nearest
 
@@ -48,10 +51,14 @@ MEANING = {
 def why(chosen: Namespace) -> None:
     """Runs the command. CacheError, and what tracing a kernel raises."""
     root = root_of(chosen)
-    if ":" in chosen.kernel:
+    if ":" in chosen.kernel or chosen.kernel.endswith(".py"):
         _why_kernel(chosen, root)
-    else:
+    elif set(chosen.kernel) <= set(string.hexdigits):
         _why_entry(chosen, root)
+    else:
+        raise CacheError(
+            f"expected a kernel, as module:name or script.py:name, or the hex digits of a key but got {chosen.kernel!r}"
+        )
 
 
 # ---- a kernel ---------------------------------------------------------------------------------------------------
@@ -84,29 +91,57 @@ def _why_kernel(chosen: Namespace, root: Path) -> None:
 
 def _built(chosen: Namespace, root: Path) -> Built:
     """The kernel as CUDA C++, with the store in `root`."""
-    from warpjit.kernel import Kernel, resolve_target  # noqa: PLC0415  other commands start without torch
+    from warpjit.kernel import resolve_target  # noqa: PLC0415  other commands start without torch
 
-    kernel = _imported(chosen.kernel)
-    if not isinstance(kernel, Kernel):
-        kernel = getattr(kernel, "kernel", kernel)  # of a tuned kernel, or one in a class
-    if not isinstance(kernel, Kernel):
-        raise CacheError(f"expected a function decorated with @warpjit but {chosen.kernel} is {kernel!r}")
+    kernel = _kernel(chosen.kernel)
     args, constants = specs_of(chosen.specs)
     program = kernel.program(kernel.specialization(args, constants), resolve_target(chosen.target))
     return build(program, dataclasses.replace(config.read(), cache_dir=str(root)))
 
 
-def _imported(text: str) -> Any:
-    """What "module:name" or "script.py:name" names. CacheError."""
-    where, _, name = text.rpartition(":")
+def _kernel(text: str) -> Any:
+    """What "module:name" or "script.py:name" names; "script.py" alone: its only kernel. CacheError."""
+    where, _, name = text.rpartition(":") if ":" in text else (text, "", "")
+    module = _imported(where, text)
+    kernels = {each: kernel for each, kernel in vars(module).items() if _kernel_in(kernel) is not None}
+    if not name and len(kernels) == 1:
+        (name,) = kernels
+    found = module
+    for part in name.split(".") if name else ():
+        found = getattr(found, part, None)
+    kernel = _kernel_in(found)
+    if kernel is not None:
+        return kernel
+    if not kernels:
+        raise CacheError(
+            f"expected a kernel, a function decorated with @warpjit, but {where} has none at its top level"
+        )
+    got = f"{text} is {found!r}" if found not in (None, module) else f"got {name!r}" if name else "got no name"
+    raise CacheError(f"expected {where}:NAME with the name of one of its kernels ({', '.join(kernels)}) but {got}")
+
+
+def _kernel_in(value: Any) -> Any:
+    """The kernel that a value is, or that is below a tuned one, or one in a class. None: there is none."""
+    from warpjit.kernel import Kernel  # noqa: PLC0415  other commands start without torch
+    from warpjit.tuner import Tuned  # noqa: PLC0415
+
+    while isinstance(value, Tuned | KernelMethod):
+        value = value.kernel
+    return value if isinstance(value, Kernel) else None
+
+
+def _imported(where: str, text: str) -> Any:
+    """The module, or the script as one. CacheError, with the line where the script ends by an error."""
+    path = Path(where)
     try:
-        found = _script(Path(where)) if where.endswith(".py") else _module(where)
-        for part in name.split("."):
-            found = getattr(found, part)
+        return _script(path) if where.endswith(".py") else _module(where)
     except (Exception, SystemExit) as error:
         why = f"{type(error).__name__}: {error}"
+        lines = [
+            each.lineno for each in traceback.extract_tb(error.__traceback__) if Path(each.filename) == path.absolute()
+        ]
+        why += f" ({where}:{lines[-1]})" if lines else ""
         raise CacheError(f"expected a kernel as module:name or script.py:name, but {text} gives {why}") from error
-    return found
 
 
 def _script(path: Path) -> Any:
@@ -166,37 +201,52 @@ def _why_entry(chosen: Namespace, root: Path) -> None:
     with contextlib.suppress(CompileError):
         now["compiler"] = toolchain.compiler_identity(config.read(), store)
         now["compiler_version"] = toolchain.compiler_version(config.read(), now["compiler"])
-    changed = compare.differences(stored, now)
+    changed = compare.differences(
+        *({name: fact for name, fact in each.items() if fact is not None} for each in (stored, now))
+    )
     near = compare.nearest(contents.items(root), stored, besides=item.key)
     if chosen.json:
         print_json({"key": item.key, "changed": list(map(_as_record, changed)), "nearest": _record(near)})
         return
     print_facts({"key": item.key, **_shown(compare.flat(stored))})
     print()
+    print(_verdict(changed, now))
     if changed:
-        print("What an entry names besides its kernel is another here now:")
         _print_differences(changed)
-    else:
-        print("What an entry names besides its kernel is the same here now.")
-    _say_nearest(near, str(stored.get("kernel")), "this")
+        print()
+    _say_nearest(near, str(stored.get("kernel")), item.key[:SHORT])
+
+
+def _verdict(changed: Sequence[Difference], now: Mapping[str, Any]) -> str:
+    """What a call here makes of an entry whose kernel is still what it was."""
+    if not changed:
+        return "A call uses it while the kernel is what it was: the compiler and warpjit here are those that made it."
+    made_here = "What made it is not what is here:"
+    if now["compiler"] is None:
+        return (
+            f"A call uses it, since there is no compiler here, if the kernel still becomes the same text. {made_here}"
+        )
+    if any(each.deciding for each in changed):
+        return f"A call does not use it, but compiles its kernel again. {made_here}"
+    return f"A call uses it if the kernel still becomes the same text. {made_here}"
 
 
 # ---- differences ------------------------------------------------------------------------------------------------
 
 
-def _say_nearest(near: Nearest | None, kernel: str, other: str = "now") -> None:
-    """`other` heads the column of what the nearest entry is compared with."""
+def _say_nearest(near: Nearest | None, kernel: str, this: str = "") -> None:
+    """`this`: the entry that another is compared with; "": a kernel as it is now is."""
     if near is None:
-        print(f"There is no other entry of {kernel}.")
+        print(f"There is no {'other ' if this else ''}entry of {kernel}.")
         return
-    used = ago_text(max(0.0, time.time() - near.item.used))
-    print(f"The nearest other entry, {near.item.key[:SHORT]}, used {used}, differs in")
-    _print_differences(near.differences, other)
+    used, other = ago_text(max(0.0, time.time() - near.item.used)), near.item.key[:SHORT]
+    print(f"The nearest {'other' if this else 'stored'} entry is {other}, last used {used}. It differs in:")
+    _print_differences(near.differences, *((other, this) if this else ()))
 
 
-def _print_differences(differences: Sequence[Difference], other: str = "now") -> None:
+def _print_differences(differences: Sequence[Difference], first: str = "stored", second: str = "now") -> None:
     rows = [(each.field, _short(each.stored), _short(each.wanted), MEANING.get(each.field, "")) for each in differences]
-    print_table(("field", "stored", other, ""), rows)
+    print_table(("field", first, second, ""), rows)
 
 
 def _short(text: str | None) -> str:

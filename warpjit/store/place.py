@@ -40,6 +40,8 @@ def distrust(root: Path) -> str | None:
         return "is not a directory"
     if facts.st_uid != os.getuid():
         return "belongs to another user"
+    if facts.st_mode & 0o022 and facts.st_mode & stat.S_ISVTX:
+        return "can be written by other users (name a folder of your own in it)"
     if facts.st_mode & 0o022:
         return "can be written by other users (chmod go-w forbids it)"
     return None

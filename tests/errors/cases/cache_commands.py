@@ -1,5 +1,6 @@
 """What `warpjit cache` refuses."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ def damaged(patch: pytest.MonkeyPatch, folder: Path) -> None:
     path = store.path("cubin", KEY)
     assert path is not None
     path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
+def script(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """With a script add.py that has one kernel, vector_add:"""
+    patch.setattr(sys, "path", list(sys.path))
+    patch.setitem(sys.modules, "add", None)  # type: ignore[arg-type]  what the command puts there is taken away
+    (folder / "add.py").write_text("from warpjit import warpjit\n\n@warpjit\ndef vector_add(X):\n    ...\n")
 
 
 def bundle(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -85,8 +93,21 @@ TOPIC = Topic(
             "[Errno 2] No such file or directory: 'missing.py'",
         ),
         Case(
+            "command('warpjit cache ls --dir /no/such/folder')",
+            "expected the directory of a kernel cache, but /no/such/folder does not exist",
+        ),
+        Case(
             "command('warpjit cache why math:pi')",
-            "expected a function decorated with @warpjit but math:pi is 3.141592653589793",
+            "expected a kernel, a function decorated with @warpjit, but math has none at its top level",
+        ),
+        Case(
+            "command('warpjit cache why add.py:add_vectors')",
+            "expected add.py:NAME with the name of one of its kernels (vector_add) but got 'add_vectors'",
+            given=script,
+        ),
+        Case(
+            "command('warpjit cache why vector_add')",
+            "expected a kernel, as module:name or script.py:name, or the hex digits of a key but got 'vector_add'",
         ),
         Case(
             "command('warpjit cache why 601105766e1f int32')",

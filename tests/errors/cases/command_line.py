@@ -1,4 +1,4 @@
-"""Errors of the command line: `warpjit` prints the sentence and exits with 1."""
+"""Errors of the command line: `warpjit` prints the sentence and exits with 2."""
 
 from catalogue import Case, Topic
 
