@@ -28,6 +28,7 @@ from warpjit.isa.target import MAX_REGISTERS, MIN_REGISTERS, Target
 from warpjit.launchable import Executable
 from warpjit.locks import Lock
 from warpjit.methods import Binding, KernelMethod, binding_of
+from warpjit.store import log
 
 if TYPE_CHECKING:
     from warpjit.build import Built, Program, Resources
@@ -71,6 +72,7 @@ class Kernel:
                 f"warpjit: expected a function but got {plain!r}, which is a kernel already: @warpjit stands once, "
                 "directly above the def, and @warpjit.autotune(...) above it"
             )
+        log.follow(config.read().log)  # a process that never comes to the store is told of a mistaken name as well
         self.binding = binding_of(function)
         self._set_up(plain, options, source.of_kernel(plain), signature.of_function(plain, local_names))
 

@@ -19,6 +19,18 @@ from warpjit import config
 from warpjit.store import Store, key_of, log, store_of
 
 KEYS = [key_of({"n": n}) for n in range(3)]
+UNKNOWN = "WARPJIT_LOG: expected names of what to report (cache), commas between them, but got '{}'"
+SCRIPT = """\
+from warpjit import T, warpjit
+
+@warpjit
+def first(X: T.Tensor((32,), "float32")):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+
+@warpjit(debug=True)
+def second(X: T.Tensor((32,), "float32")):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+"""
 HEADER = {"kernel": "kernel", "target": "sm_90a", "text": "a"}
 
 
@@ -123,8 +135,20 @@ def test_the_variable_switches_it_on_and_unknown_names_are_told(tmp_path: Path) 
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr.splitlines()) == (
         "",
-        ["WARPJIT_LOG: expected names among cache but got 'cachee'", f"warpjit.cache: miss {KEYS[0][:12]}: no entry"],
+        [UNKNOWN.format("cachee"), f"warpjit.cache: miss {KEYS[0][:12]}: no entry"],
     )
+
+
+def test_an_unknown_name_is_told_once_also_where_the_cache_does_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = {
+        **{"WARPJIT_CACHE_DIR": str(tmp_path / "cache"), "WARPJIT_LOG": "bogus"},
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    for command in ([str(script)], ["-m", "warpjit", "cache", "ls"]):
+        done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=True)
+        assert done.stderr.splitlines() == [UNKNOWN.format("bogus")]
 
 
 def test_it_is_off_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

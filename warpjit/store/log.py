@@ -38,7 +38,8 @@ def follow(topics: tuple[str, ...]) -> None:
     for topic in topics:
         if topic not in TOPICS:
             known = ", ".join(TOPICS)
-            logging.getLogger("warpjit").warning("WARPJIT_LOG: expected names among %s but got %r", known, topic)
+            said = "WARPJIT_LOG: expected names of what to report (%s), commas between them, but got %r"
+            logging.getLogger("warpjit").warning(said, known, topic)
         for name, level in TOPICS.get(topic, {}).items():
             logger = logging.getLogger(name)
             logger.addHandler(_ToStderr())
