@@ -5,6 +5,7 @@ Which program a call needs, and how it is made, is `kernel`'s; what goes into a 
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from warpjit.passes.launch_plan import LaunchPlan
 
 if TYPE_CHECKING:
     from warpjit.build import Program
-    from warpjit.sim import Report
+    from warpjit.sim import Prepared, Report
 
 
 def checked_grid(plan: LaunchPlan, grid: Sequence[Any]) -> tuple[int, int, int]:
@@ -125,8 +126,6 @@ def refuse_cpu() -> None:
 
 def run_in_simulator(program: Program, runtime: Sequence[Any], *, seed: int = 0, numerics: str = "exact") -> Report:
     """Simulate with these runtime arguments: CPU tensors and numbers."""
-    from warpjit.sim import simulate  # noqa: PLC0415  launches do without
-
     parameters = program.plan.parameters
     given = arguments.planned(runtime, program.leaves)
     values = program.evaluate(given.values, given.sizes, given.strides)
@@ -136,4 +135,12 @@ def run_in_simulator(program: Program, runtime: Sequence[Any], *, seed: int = 0,
         arguments.simulated(runtime[parameter.source[1]]) if parameter.pointer else value  # type: ignore[index]
         for parameter, value in zip(parameters, values[3:], strict=True)
     ]
-    return simulate(program.kernel, _Evaluated(program.plan, grid), operands, seed=seed, numerics=numerics)
+    return _prepared(program, numerics).run(_Evaluated(program.plan, grid), operands, seed=seed)
+
+
+@functools.lru_cache(maxsize=8)
+def _prepared(program: Program, numerics: str) -> Prepared:
+    """A program ready to be simulated: what is called again and again, as in a loop, is prepared once."""
+    from warpjit.sim import Prepared  # noqa: PLC0415  launches do without
+
+    return Prepared.of(program.kernel, numerics)

@@ -44,7 +44,7 @@ class DType:
         """Bytes of one element standing alone (4-bit types: 1; two of them share a byte only when packed)."""
         return (self.bits + 7) // 8
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The numpy type that holds this type's values in the simulator (one element a slot, also below 8 bits)."""
         return _numpy_types()[self.name]

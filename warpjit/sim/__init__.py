@@ -6,6 +6,6 @@ Needs no torch: tensors come as `GlobalMemory`, numpy views of their storages.
 """
 
 from warpjit.sim.memory import GlobalMemory
-from warpjit.sim.run import Plan, Report, simulate
+from warpjit.sim.run import Plan, Prepared, Report, simulate
 
-__all__ = ["GlobalMemory", "Plan", "Report", "simulate"]
+__all__ = ["GlobalMemory", "Plan", "Prepared", "Report", "simulate"]

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from warpjit.errors import Note
 from warpjit.ir.nodes import Access, Address, Const, SharedBuffer
 from warpjit.layout.axis import LANES
-from warpjit.sim.marks import Mark, Taint
+from warpjit.sim.groups import Turn
+from warpjit.sim.marks import Mark, Taint, shaped
 from warpjit.sim.memory import View, gather, scatter
 from warpjit.sim.shadow import Touch
-from warpjit.sim.state import State, Turn
+from warpjit.sim.state import State
 from warpjit.sim.step import Bound, Spot, Step
 from warpjit.sim.uses import report_use
 
@@ -63,8 +64,13 @@ def locate(
     offset = _offsets(state, step, spot, turn, where)
     _check_elements(state, step, spot, turn, where)
     state.findings.settle()
-    issue, position, lane = np.nonzero(where)
-    row, picked = turn.rows[position], offset[issue, position, lane]
+    if issues == 1 and bound.givers is None and lengths is None:
+        position, lane = turn.places
+        issue, picked = np.zeros_like(lane), offset[0, position, lane]
+    else:
+        issue, position, lane = np.nonzero(where)
+        picked = offset[issue, position, lane]
+    row = turn.rows[position]
     size = None if lengths is None else np.minimum(lengths[position, lane], width).astype(np.int64)
     name = _namer(state, bound, spot, turn, issue, position, lane, picked)
     touch = Touch(picked, width, row, lane, issue, name)
@@ -103,8 +109,8 @@ def _offsets(state: State, step: Step, spot: Spot, turn: Turn, where: Array) -> 
         if taint is not None:
             users = np.asarray(where.any(axis=0) if len(atoms) == 1 else where[i])
             report_use(state, taint.mark, users, turn.rows, "in an address", step.loc)
-    variable = parts[0][None] if len(parts) == 1 else np.stack([np.broadcast_to(part, shape[1:]) for part in parts])
-    return np.broadcast_to(variable + spot.constants[:, None, None], shape)
+    variable = parts[0][None] if len(parts) == 1 else np.stack([shaped(part, shape[1:]) for part in parts])
+    return shaped(variable + spot.constants[:, None, None], shape)
 
 
 # ---- checks -------------------------------------------------------------------------------------------
@@ -140,7 +146,7 @@ def _check_elements(state: State, step: Step, spot: Spot, turn: Turn, where: Arr
 
 def _value(state: State, atom: Any, turn: Turn, position: int, lane: int) -> int:
     values = state.values.read(atom, turn.index)
-    return int(np.broadcast_to(values, (turn.count, LANES))[position, lane])
+    return int(shaped(values, (turn.count, LANES))[position, lane])
 
 
 def _tuple(state: State, atoms: tuple[Any, ...], turn: Turn, position: int, lane: int) -> str:
@@ -237,7 +243,7 @@ def deposit(
 ) -> None:
     """Store the bytes ([issues,] n, 32, width) at the addresses; with `updates` atomically."""
     touch = located.touch
-    octets = np.broadcast_to(octets, (*located.where.shape, touch.width))[located.where]
+    octets = shaped(octets, (*located.where.shape, touch.width))[located.where]
     if located.view is None:
         flat = touch if located.lengths is None else touch.bytewise(located.lengths)
         _check_objects(state, step, flat)

@@ -16,9 +16,10 @@ from warpjit.isa.row import Completion, Kind, Mode
 from warpjit.layout.axis import LANES
 from warpjit.sim.accesses import Located
 from warpjit.sim.copies import Arrival, Flight
+from warpjit.sim.groups import Turn
 from warpjit.sim.memory import gather, scatter
 from warpjit.sim.shadow import Pending, Touch
-from warpjit.sim.state import State, Turn
+from warpjit.sim.state import State
 from warpjit.sim.step import Step
 
 Array: TypeAlias = npt.NDArray[Any]

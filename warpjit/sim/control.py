@@ -27,10 +27,9 @@ Groups: TypeAlias = list[Group] | None
 
 def _store(state: State, group: Group, local: Local, values: Array, atom: Atom | None) -> None:
     """Give a local its values in the active lanes, with the marks of the atom that they come from."""
-    index = state.index(group.rows)
-    taint = None if atom is None else state.values.taint(atom, index)
-    where = None if group.mask.all() else group.mask
-    state.values.write(local, index, np.broadcast_to(values, group.mask.shape), where, taint)
+    turn = state.turn(group)
+    taint = None if atom is None else state.values.taint(atom, turn.index)
+    state.values.write(local, turn.index, values, turn.where, taint)
 
 
 def declare(state: State, group: Group, node: Declare) -> Groups:

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from warpjit.isa.row import Check, Commit, Elect, Print, Special, WaitGroup
 from warpjit.layout.axis import LANES
 from warpjit.sim.findings import lane_ranges
+from warpjit.sim.groups import Turn
+from warpjit.sim.marks import shaped
 from warpjit.sim.printing import check, print_lines
-from warpjit.sim.state import State, Turn
+from warpjit.sim.state import State
 from warpjit.sim.step import Step
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -82,7 +84,7 @@ def special(state: State, step: Step, turn: Turn, effect: Special) -> list[Array
     found = _axis(state, turn, name, "xyz".index(letter)) if letter else _WHOLE[name](state, turn)
     operand = step.bound[step.writes[0]].operand
     dtype = np.dtype(np.int32) if operand.dtype is None else operand.dtype.numpy
-    return [np.broadcast_to(np.asarray(found).astype(dtype), (turn.count, LANES))]
+    return [shaped(np.asarray(found).astype(dtype), (turn.count, LANES))]
 
 
 def elect(state: State, step: Step, turn: Turn, effect: Elect) -> list[Array]:
@@ -93,7 +95,7 @@ def elect(state: State, step: Step, turn: Turn, effect: Elect) -> list[Array]:
         dtype = step.bound[i].operand.dtype
         chosen = np.arange(LANES) == leader
         wants_lane = dtype is not None and not dtype.is_bool
-        results.append(np.broadcast_to(leader.astype(dtype.numpy), chosen.shape) if wants_lane and dtype else chosen)
+        results.append(shaped(leader.astype(dtype.numpy), chosen.shape) if wants_lane and dtype else chosen)
     return results
 
 
@@ -139,7 +141,7 @@ def check_participants(state: State, step: Step, turn: Turn) -> None:
     needed = np.ones((turn.count, LANES), bool)
     mask = step.find("membermask")
     if mask is not None:
-        words = np.broadcast_to(state.values.read(mask.atoms[0][0], turn.index), (turn.count, LANES))
+        words = shaped(state.values.read(mask.atoms[0][0], turn.index), (turn.count, LANES))
         chosen = words[np.arange(turn.count), np.argmax(turn.mask, axis=1)].astype(np.int64)
         needed = (chosen[:, None] >> np.arange(LANES) & 1).astype(bool)
         _report_outsiders(state, step, turn, turn.mask & ~needed & running)

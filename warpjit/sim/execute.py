@@ -19,9 +19,10 @@ from warpjit.layout.axis import LANES
 from warpjit.sim import accesses, barriers, registers
 from warpjit.sim.accesses import Located
 from warpjit.sim.effects import HANDLERS, check_participants
-from warpjit.sim.marks import Taint, words_of
+from warpjit.sim.groups import Group, Turn
+from warpjit.sim.marks import Taint, shaped, words_of
 from warpjit.sim.shadow import Pending
-from warpjit.sim.state import State, Turn
+from warpjit.sim.state import State
 from warpjit.sim.step import Bound, Pick, Spot, Step, Wave
 from warpjit.sim.uses import report_use, used
 
@@ -35,11 +36,12 @@ _WAITS = {
 }
 
 
-def turn_of(state: State, step: Step, rows: Array, mask: Array) -> Turn:
+def turn_of(state: State, step: Step, group: Group) -> Turn:
     """The lanes for which the operation happens: active ones whose predicate holds."""
+    turn = state.turn(group)
     if step.op.predicate is not None:
-        mask = mask & used(state, step.op.predicate, rows, mask, "as a predicate", step.loc).astype(bool)
-    turn = Turn(rows, state.index(rows), mask, bool(mask.all()))
+        holds = used(state, step.op.predicate, turn.rows, turn.mask, "as a predicate", step.loc).astype(bool)
+        turn = Turn.of(turn.rows, turn.index, turn.mask & holds)
     collective = step.row.participants is not Participants.THREAD
     if collective and (not isinstance(step.row.effect, BarrierSync) or step.row.participants is Participants.WARP):
         check_participants(state, step, turn)
@@ -48,7 +50,7 @@ def turn_of(state: State, step: Step, rows: Array, mask: Array) -> Turn:
 
 def run(state: State, step: Step, turn: Turn) -> None:
     """One operation, all its issues. Raises SimulationError with what it does wrong."""
-    if not turn.mask.any() or isinstance(step.row.effect, Hint):
+    if not turn.running or isinstance(step.row.effect, Hint):
         return
     if step.op.predicate is not None:
         _begin_results(state, step)
@@ -135,15 +137,18 @@ def _rounds(place: Array) -> list[Array]:
 
 def _issue(state: State, step: Step, wave: Wave, turn: Turn) -> None:
     """The issues of one wave."""
-    places = locate_all(state, step, wave, turn)
+    places = locate_all(state, step, wave, turn) if step.located else {}
     inputs: list[Array | None] = []
     taints: list[Taint | None] = []
+    tainted = False
     for i in step.reads:
         value, taint = read_operand(state, step, step.bound[i], wave.picks[i], places.get(i), turn)
         inputs.append(value)
         taints.append(taint)
-    _check_divisor(state, step, inputs, turn)
-    marked = any(taint is not None for taint in taints) and _use(state, step, taints, turn)
+        tainted = tainted or taint is not None
+    if step.divisor is not None:
+        _check_divisor(state, step, inputs, turn)
+    marked = tainted and _use(state, step, taints, turn)
     results = _results(state, step, turn, inputs)
     marks = _moved_marks(state, step, turn, inputs, taints, results) if marked else [None] * len(results)
     if isinstance(step.row.effect, CompleteBytes):
@@ -151,7 +156,8 @@ def _issue(state: State, step: Step, wave: Wave, turn: Turn) -> None:
         return
     for i, result, mark in zip(step.writes, results, marks, strict=True):
         _write(state, step, step.bound[i], wave.picks[i], places.get(i), turn, result, mark)
-    barriers.observe(state, step, places, results, turn)
+    if places:
+        barriers.observe(state, step, places, results, turn)
     if step.row.completion is not Completion.NONE:
         _begin_copies(state, step, places)
 
@@ -181,7 +187,7 @@ def _lengths(state: State, step: Step, bound: Bound, turn: Turn) -> Array | None
     if not found:
         return None
     arrays = [state.values.read(scalar.atoms[0][0], turn.index) for scalar in found]
-    return np.broadcast_to(np.minimum.reduce(np.broadcast_arrays(*arrays)), (turn.count, LANES))
+    return shaped(np.minimum.reduce(np.broadcast_arrays(*arrays)), (turn.count, LANES))
 
 
 def read_operand(
@@ -231,8 +237,7 @@ def _results(state: State, step: Step, turn: Turn, inputs: list[Array | None]) -
 
 
 def _call(step: Step, meaning: Callable[..., Any], inputs: list[Array | None]) -> list[Array]:
-    with np.errstate(all="ignore"):
-        results = meaning(*inputs, **step.keywords)
+    results = meaning(*inputs, **step.keywords)
     return list(results) if isinstance(results, tuple) else [] if results is None else [results]
 
 
@@ -251,8 +256,7 @@ def _begin_copies(state: State, step: Step, places: dict[int, Located]) -> None:
 
 
 def _check_divisor(state: State, step: Step, inputs: list[Array | None], turn: Turn) -> None:
-    if step.divisor is None:
-        return
+    assert step.divisor is not None
     divisor = inputs[step.reads.index(step.divisor)]
     assert divisor is not None
     zero = (divisor == 0) & turn.mask

@@ -8,12 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One operation of one group: its warps, and the lanes for which it happens.
+
+    index    what selects the warps from arrays over all of them
+    full     whether it happens for every lane
+    count    the number of warps; `running`: of those in which it happens
+    """
+
+    rows: Array
+    index: slice | Array
+    mask: Array
+    full: bool
+    count: int
+    running: int
+
+    @classmethod
+    def of(cls, rows: Array, index: slice | Array, mask: Array) -> Turn:
+        full, count = bool(mask.all()), len(rows)
+        return cls(rows, index, mask, full, count, count if full else int(np.count_nonzero(mask.any(axis=1))))
+
+    @property
+    def where(self) -> Array | None:
+        return None if self.full else self.mask
+
+    @cached_property
+    def places(self) -> tuple[Array, Array]:
+        """The position of the warp and the lane, of each lane for which it happens."""
+        position, lane = np.nonzero(self.mask)
+        return position, lane
 
 
 @dataclass(frozen=True)
@@ -46,6 +79,7 @@ class Group:
     pc     the next instruction
     frames open control statements, outermost first
     turns  loop iterations run in a row, for fairness among groups that spin
+    turn   the last turn of all that is active, see `State.turn`
     """
 
     rows: Array
@@ -53,6 +87,7 @@ class Group:
     pc: int = 0
     frames: tuple[Frame, ...] = ()
     turns: int = field(default=0, compare=False)
+    turn: Turn | None = field(default=None, compare=False)
 
     def take(self, which: Array) -> Group:
         """The warps where `which` (n,) holds, as a group of their own."""

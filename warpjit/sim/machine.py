@@ -9,14 +9,14 @@ control flow does to lanes is `control`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Finding, SimulationError
-from warpjit.isa.row import BarrierSync, Participants, WaitUntil
+from warpjit.isa.row import WaitUntil
 from warpjit.sim import barriers, control, execute
 from warpjit.sim.control import Groups
 from warpjit.sim.groups import Group, merge
@@ -38,7 +38,9 @@ _TESTS, _READS = 20_000, 200_000
 class Machine:
     """Runs a batch of CTAs. `prepared` are the operations by their place in the code; `batch` is its number."""
 
-    def __init__(self, state: State, code: Sequence[Instruction], prepared: dict[int, Step], seed: int, batch: int = 0):
+    def __init__(
+        self, state: State, code: Sequence[Instruction], prepared: Mapping[int, Step], seed: int, batch: int = 0
+    ):
         self.state, self.code, self.prepared = state, code, prepared
         self.random = np.random.default_rng([abs(seed), seed < 0, batch]) if seed else None
         self.waiting = Waiting(state)
@@ -49,6 +51,10 @@ class Machine:
 
     def run(self) -> None:
         """Until every warp has returned. Raises SimulationError at the first operation that does something wrong."""
+        with np.errstate(all="ignore"):  # what a GPU computes silently
+            self._run()
+
+    def _run(self) -> None:
         rows = np.arange(self.state.census.rows)
         self._resume([Group(rows, self.state.present.copy())])
         while True:
@@ -130,14 +136,12 @@ class Machine:
 
     def execute(self, group: Group, instruction: Execute) -> Groups:
         step = self.prepared[group.pc]
-        turn = execute.turn_of(self.state, step, group.rows, group.mask)
+        turn = execute.turn_of(self.state, step, group)
         self.steps += 1
-        self.issued[step.row.text] += step.op.issues * int(turn.mask.any(axis=1).sum())
-        effect = step.row.effect
-        if isinstance(effect, BarrierSync) and step.row.participants is not Participants.WARP:
-            return self.waiting.arrive(group, step, turn)
-        if isinstance(effect, WaitUntil):
-            return self.waiting.attempt(group, step, turn)
+        self.issued[step.row.text] += step.op.issues * turn.running
+        if instruction.blocks:
+            waits = isinstance(step.row.effect, WaitUntil)
+            return (self.waiting.attempt if waits else self.waiting.arrive)(group, step, turn)
         execute.run(self.state, step, turn)
         group.pc += 1
         return None

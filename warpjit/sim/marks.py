@@ -58,6 +58,11 @@ class Taint:
         return bool((self.mark != 0).any() if where is None else ((self.mark != 0) & where).any())
 
 
+def shaped(values: Array, shape: tuple[int, ...]) -> Array:
+    """The values in an array of this shape. Most have it: `np.broadcast_to` takes longer than an addition."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
+
+
 def word_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The unsigned type of a type's width."""
     return np.dtype(f"u{dtype.itemsize}")

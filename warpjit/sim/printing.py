@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from warpjit.isa.row import Check, Print
 from warpjit.layout.axis import LANES
-from warpjit.sim.state import State, Turn
+from warpjit.sim.groups import Turn
+from warpjit.sim.state import State
 from warpjit.sim.step import Step
 
 Array: TypeAlias = npt.NDArray[Any]

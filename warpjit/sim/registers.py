@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.ir.dtypes import DType
-from warpjit.ir.nodes import Local, Slot
+from warpjit.ir.nodes import Const, Local, Slot
 from warpjit.layout.axis import LANES
-from warpjit.sim.marks import Taint, words_of
+from warpjit.sim.marks import Taint, shaped, words_of
 from warpjit.sim.step import Pick
 from warpjit.sim.values import Cell, Index, Values, store
 
@@ -26,11 +26,12 @@ def read(values: Values, pick: Pick, index: Index, n: int, dtype: DType | None) 
     if pick.registers is not None:
         found = _slots(pick, values.register(pick.registers).data[index], n)
         return typed(found.view(pick.registers.word.numpy), dtype)
-    if pick.same is not None:
-        return _everywhere(pick, typed(values.read(pick.same, index), dtype), n)
-    parts = [
-        np.broadcast_to(typed(values.read(atom, index), dtype), (n, LANES)) for issue in pick.atoms for atom in issue
-    ]
+    same = pick.same
+    if isinstance(same, Const):
+        return values.kept(pick, n, lambda: _everywhere(pick, typed(values.constant(same), dtype), n))
+    if same is not None:
+        return _everywhere(pick, typed(values.read(same, index), dtype), n)
+    parts = [shaped(typed(values.read(atom, index), dtype), (n, LANES)) for issue in pick.atoms for atom in issue]
     return _stacked(pick, parts)
 
 
@@ -55,6 +56,10 @@ def write(
     values: Values, pick: Pick, index: Index, result: Array, where: Array | None, marks: Taint | None, n: int
 ) -> None:
     """Store a result in the lanes `where` (n, 32); None: in all of them, or in those that are not active as well."""
+    if isinstance(pick.only, Local):
+        told = None if marks is None else Taint(_single(pick, marks.mark), _single(pick, marks.bits))
+        values.write(pick.only, index, typed(_single(pick, np.asarray(result)), pick.only.dtype), where, told)
+        return
     shape = (pick.issues, n, LANES, pick.count)
     arrays = [_full(pick, part, shape) for part in ([result] if marks is None else [result, marks.mark, marks.bits])]
     if pick.registers is not None:
@@ -71,6 +76,11 @@ def write(
             elif isinstance(atom, Slot):
                 single = Pick(((atom,),), True, registers=atom.registers, slots=slice(atom.index, atom.index + 1))
                 _write_slots(values.register(atom.registers), single, index, [part[..., None] for part in one], where)
+
+
+def _single(pick: Pick, result: Array) -> Array:
+    """A result of one register without the axis of registers."""
+    return result[..., 0] if pick.fragment else result
 
 
 def typed(array: Array, dtype: DType | None) -> Array:
@@ -98,7 +108,7 @@ def _everywhere(pick: Pick, value: Array, n: int) -> Array:
     shape: tuple[int, ...] = (n, LANES)
     if pick.fragment:
         value, shape = value[..., None], (n, LANES, pick.count)
-    return np.broadcast_to(value, shape if pick.issues == 1 else (pick.issues, *shape))
+    return shaped(value, shape if pick.issues == 1 else (pick.issues, *shape))
 
 
 def _stacked(pick: Pick, parts: list[Array]) -> Array:
@@ -112,7 +122,7 @@ def _full(pick: Pick, result: Array, shape: tuple[int, ...]) -> Array:
     result = np.asarray(result)
     if not pick.fragment:
         result = result[..., None]
-    return np.broadcast_to(result, shape)
+    return shaped(result, shape)
 
 
 def _write_slots(cell: Cell, pick: Pick, index: Index, parts: list[Array], where: Array | None) -> None:

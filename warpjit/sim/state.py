@@ -14,6 +14,7 @@ from warpjit.layout.axis import LANES
 from warpjit.sim.clocks import Clocks
 from warpjit.sim.copies import Copies
 from warpjit.sim.findings import Census, Findings
+from warpjit.sim.groups import Group, Turn
 from warpjit.sim.marks import Mark, MarkTable
 from warpjit.sim.memory import View
 from warpjit.sim.shadow import SharedShadow
@@ -43,24 +44,6 @@ class Shape:
     def threads(self) -> int:
         """Of a CTA."""
         return self.block[0] * self.block[1] * self.block[2]
-
-
-@dataclass(frozen=True, eq=False)
-class Turn:
-    """One operation of one group: its warps, and the lanes for which it happens. `full`: for every lane."""
-
-    rows: Array
-    index: Index
-    mask: Array
-    full: bool
-
-    @property
-    def count(self) -> int:
-        return len(self.rows)
-
-    @property
-    def where(self) -> Array | None:
-        return None if self.full else self.mask
 
 
 class State:
@@ -105,6 +88,13 @@ class State:
     def index(self, rows: Array) -> Index:
         """What selects these warps from arrays over all of them."""
         return slice(None) if len(rows) == self.census.rows else rows
+
+    def turn(self, group: Group) -> Turn:
+        """The warps of a group and its active lanes: the same, operation after operation, so the group keeps it."""
+        kept = group.turn
+        if kept is None or kept.mask is not group.mask or kept.rows is not group.rows:
+            kept = group.turn = Turn.of(group.rows, self.index(group.rows), group.mask)
+        return kept
 
     def _mark_unwritten(self, regions: Sequence[Region]) -> None:
         marks = self.shadow.mark.reshape(len(self.census.ctas), self.stride)

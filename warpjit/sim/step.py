@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,47 +42,53 @@ class Pick:
     registers: Registers | None = None
     slots: Array | slice | None = None
 
-    @property
+    @cached_property
     def issues(self) -> int:
         return len(self.atoms)
 
-    @property
+    @cached_property
     def count(self) -> int:
         return len(self.atoms[0])
+
+    @cached_property
+    def only(self) -> Atom | None:
+        """The atom, where there is but one place."""
+        return self.same if self.issues == self.count == 1 else None
 
     @classmethod
     def of(cls, atoms: tuple[tuple[Atom, ...], ...], fragment: bool) -> Pick:
         flat = [atom for issue in atoms for atom in issue]
-        if all(atom == flat[0] for atom in flat[1:]):
-            return cls(atoms, fragment, same=flat[0])
+        first = flat[0]
+        if len(flat) == 1 or flat.count(first) == len(flat):
+            return cls(atoms, fragment, same=first)
         slots = [atom for atom in flat if isinstance(atom, Slot)]
         if len(slots) == len(flat) and all(slot.registers == slots[0].registers for slot in slots):
-            index = np.array([slot.index for slot in slots])
-            dense = bool((np.diff(index) == 1).all())
-            place = slice(int(index[0]), int(index[-1]) + 1) if dense else index
+            index = [slot.index for slot in slots]
+            dense = index == list(range(index[0], index[0] + len(index)))
+            place = slice(index[0], index[-1] + 1) if dense else np.array(index)
             return cls(atoms, fragment, registers=slots[0].registers, slots=place)
         return cls(atoms, fragment)
 
 
 @dataclass(frozen=True)
 class Spot:
-    """The addresses that an operand gives in the issues of one wave; all lie in one buffer."""
+    """The addresses that an operand gives in the issues of one wave; all lie in one buffer.
+
+    same       the one offset of all issues (None: it is 0), where `shared_offset` says that there is one
+    constants  what is added to it, of each issue
+    """
 
     addresses: tuple[Address, ...]
     same: Atom | None
     constants: Array
+    shared_offset: bool
 
     @classmethod
     def of(cls, addresses: tuple[Address, ...]) -> Spot:
         offsets = {address.offset for address in addresses}
         constants = np.array([address.constant for address in addresses], np.int64)
         same = next(iter(offsets)) if len(offsets) == 1 else None
-        return cls(addresses, same, constants)
-
-    @property
-    def shared_offset(self) -> bool:
-        """Whether one offset (or none) serves all issues."""
-        return len({address.offset for address in self.addresses}) == 1
+        return cls(addresses, same, constants, len(offsets) == 1)
 
 
 @dataclass
@@ -124,6 +131,7 @@ class Step:
     bound     its operands without immediates
     reads     positions in `bound` of the meaning's inputs, in order; `writes` of its results
     keywords  what the meaning is called with
+    located   whether it has operands that are addresses
     moves     whether it only moves bits
     divisor   the position of an integer divisor
     updates   whether it changes memory atomically; `arrives`: an mbarrier
@@ -137,6 +145,7 @@ class Step:
     writes: list[int]
     keywords: dict[str, Any]
     waves: list[Wave] = field(default_factory=list)
+    located: bool = False
     moves: bool = False
     divisor: int | None = None
     updates: bool = False
@@ -173,11 +182,14 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
     writes = [i for i, each in enumerate(bound) if each.operand.writes]
     step = Step(op, row, site, bound, reads, writes, _keywords(row.meaning, params, fast))
     places = [each for each in bound if each.is_place]
-    step.updates = any(each.operand.mode is Mode.UPDATE for each in places)
-    step.arrives = any(each.operand.kind is Kind.BARRIER and each.operand.mode is Mode.UPDATE for each in places)
+    step.located = bool(places)
+    if places:
+        step.updates = any(each.operand.mode is Mode.UPDATE for each in places)
+        step.arrives = any(each.operand.kind is Kind.BARRIER and each.operand.mode is Mode.UPDATE for each in places)
     loads = any(each.operand.kind is Kind.ADDRESS for each in places)
     step.moves = row.moves or (loads and not step.updates)
-    step.divisor = next((i for i in reads if bound[i].operand.name == row.divisor), None)
+    if row.divisor:
+        step.divisor = next((i for i in reads if bound[i].operand.name == row.divisor), None)
     one_by_one = step.updates or isinstance(row.effect, CompleteBytes)
     step.waves = [_wave(bound, issues) for issues in _schedule(op.issues, bound, one_by_one)]
     return step
@@ -186,13 +198,13 @@ def prepare(op: Op, site: int, fast: bool) -> Step:
 def _bind(operand: Operand, value: OperandValue, issues: int, params: dict[str, int]) -> Bound:
     if value is None:
         return Bound(operand, None)
-    if isinstance(value, Address | Tile):
+    if isinstance(value, Fragment):
+        return Bound(operand, value, atoms=value.items)
+    if isinstance(value, (Address, Tile)):
         addresses = value.addresses if isinstance(value, Tile) else (value,) * issues
         width = 8 if operand.kind is Kind.BARRIER else operand.bytes or params.get("size", 0)
         align = max(operand.align, 8 if operand.kind is Kind.BARRIER else params.get("size", 1))
         return Bound(operand, value, addresses=addresses, width=width, align=align, givers=_givers(operand))
-    if isinstance(value, Fragment):
-        return Bound(operand, value, atoms=value.items)
     count = max(operand.registers, 1)
     return Bound(operand, value, atoms=((value,) * count,) * issues)
 

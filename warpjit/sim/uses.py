@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warpjit.errors import Loc
 from warpjit.ir.nodes import Atom
+from warpjit.sim.marks import shaped
 from warpjit.sim.state import State
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -16,11 +17,11 @@ Array: TypeAlias = npt.NDArray[Any]
 
 def report_use(state: State, mark: Array, where: Array, rows: Array, how: str, loc: Loc) -> None:
     """A finding for the lanes `where` (n, 32) of the warps `rows` in which the value is marked."""
-    bad = (np.broadcast_to(mark, where.shape) != 0) & where
+    bad = (shaped(mark, where.shape) != 0) & where
     if not bad.any():
         return
     position, lane = np.nonzero(bad)
-    numbers = np.broadcast_to(mark, where.shape)[position, lane]
+    numbers = shaped(mark, where.shape)[position, lane]
     state.findings.add(
         f"use of an unwritten value {how}",
         loc,
@@ -37,4 +38,4 @@ def used(state: State, atom: Atom, rows: Array, mask: Array, how: str, loc: Loc)
     if taint is not None:
         report_use(state, taint.mark, mask, rows, how, loc)
         state.findings.settle()
-    return np.broadcast_to(state.values.read(atom, index), mask.shape)
+    return shaped(state.values.read(atom, index), mask.shape)

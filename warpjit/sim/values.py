@@ -6,6 +6,7 @@ is `registers`. Nothing here knows instructions or control flow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -55,17 +56,25 @@ class Values:
         self.marks = marks
         self.locals: dict[str, Cell] = {}
         self.registers: dict[str, Cell] = {}
-        self._constants: dict[tuple[str, Any, str], Array] = {}
+        self._constants: dict[int, tuple[Const, Array]] = {}
+        self._kept: dict[tuple[int, int], tuple[object, Array]] = {}
 
     # ---- reading -----------------------------------------------------------------------------------
 
     def constant(self, const: Const) -> Array:
         """A literal as an array (1, 1)."""
-        key = (type(const.value).__name__, repr(const.value), const.dtype.name)
-        found = self._constants.get(key)
+        found = self._constants.get(id(const))
         if found is None:
-            found = self._constants[key] = np.full((1, 1), const.value).astype(const.dtype.numpy)
-        return found
+            array = np.full((1, 1), const.value).astype(const.dtype.numpy)
+            found = self._constants[id(const)] = const, array  # kept beside it, so that its id stays its own
+        return found[1]
+
+    def kept(self, of: object, n: int, make: Callable[[], Array]) -> Array:
+        """What never changes: literals as an operand of an operation takes them, in `n` warps."""
+        found = self._kept.get((id(of), n))
+        if found is None:
+            found = self._kept[id(of), n] = of, make()
+        return found[1]
 
     def local(self, local: Local) -> Cell:
         """The cell of a local. One that nothing has written yet is unwritten in every lane."""

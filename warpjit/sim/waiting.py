@@ -17,8 +17,8 @@ from warpjit.isa.row import BarrierArrive, Kind, WaitUntil
 from warpjit.layout.axis import LANES
 from warpjit.sim import barriers, execute
 from warpjit.sim.findings import lane_ranges
-from warpjit.sim.groups import Group
-from warpjit.sim.state import State, Turn
+from warpjit.sim.groups import Group, Turn
+from warpjit.sim.state import State
 from warpjit.sim.step import Step
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -255,7 +255,7 @@ class Waiting:
         self.at_conditions = [each for each in self.at_conditions if each.seen == self.state.changes]
         go = []
         for each in stale:
-            turn = execute.turn_of(self.state, each.step, each.group.rows, each.group.mask)
+            turn = execute.turn_of(self.state, each.step, each.group)
             go += self.attempt(each.group, each.step, turn)
         return go
 
