@@ -307,6 +307,33 @@ def test_an_interrupt_leaves_no_process(tmp_path: Path) -> None:
     assert not any(map(_runs, children))
 
 
+INTERRUPTED_FORK = """
+import os, signal, time
+from warpjit import forks
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+fork = os.fork
+def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)  # it waits: the fork is not disturbed
+    return fork()
+os.fork = interrupted
+descriptors = os.listdir("/proc/self/fd")
+try:
+    forks.run([forks.Task(lambda waits: time.sleep(20))] * 4, 2, lambda index: None)
+except KeyboardInterrupt:
+    assert os.listdir("/proc/self/fd") == descriptors
+    try:
+        print("left:", os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        print("none is left")
+"""
+
+
+def test_an_interrupt_during_the_fork_leaves_no_process() -> None:
+    """In a process of its own: the interrupt comes while others of its threads may hold locks, logging's among them."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_FORK], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("none is left\n", "")
+
+
 def _runs(process: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
