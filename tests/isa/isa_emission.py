@@ -162,9 +162,19 @@ def compile_ptx(text: str, target: str, folder: Path) -> Path:
     return ptx
 
 
+def entries(ptx: str) -> tuple[str, dict[str, str]]:
+    """PTX of kernels: what all of them share, and the text of each by its name."""
+    shared, *parts = re.split(r"^(?=\.visible \.entry |\.func )", ptx, flags=re.MULTILINE)
+    kernels = {re.findall(r"\w+", part)[2]: part for part in parts if not part.startswith(".func")}
+    return "".join([shared, *(part for part in parts if part.startswith(".func"))]), kernels
+
+
 def assemble(ptx: Path, target: str, output: Path) -> str:
-    """What ptxas says, empty if it is content."""
+    """What ptxas says, empty if it is content. What it does not optimise it assembles as well."""
     done = subprocess.run(
-        ["ptxas", "-w", "-arch", target, str(ptx), "-o", str(output)], capture_output=True, text=True, check=False
+        ["ptxas", "-w", "-O0", "-arch", target, str(ptx), "-o", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return "" if done.returncode == 0 else done.stdout + done.stderr
