@@ -47,12 +47,14 @@ def cache() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is loaded stays: the garbage collector need not look at it, neither now nor in each test's collections."""
+    """What is loaded stays: the garbage collector need not look at it, neither now nor in each test's collections, which
+    are fewer: what the tracer makes lives long, and is looked at in vain."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 10, 10)
         gc.enable()
 
 

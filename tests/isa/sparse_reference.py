@@ -118,17 +118,12 @@ def random_places(form: Form, rng: np.random.Generator) -> list[list[int]]:
 
 def float_products(form: Form, a: Array, b: Array, c: Array, rows: list[list[int]]) -> Array:
     """Codes of D for codes a (16, k / 2), b (8, k), c (16, 8)."""
-    left, right, sums = LAYOUTS[form.left], LAYOUTS[form.right], LAYOUTS[form.result]
+    lines, columns, sums = (
+        [[read(code, LAYOUTS[kind]) for code in line] for line in codes.tolist()]
+        for codes, kind in ((a, form.left), (b, form.right), (c, form.result))
+    )
     result = [
-        [
-            modelled(
-                [read(int(x), left) for x in a[i]],
-                [read(int(b[j, place]), right) for place in rows[i]],
-                read(int(c[i, j]), sums),
-                form.result,
-            )
-            for j in range(8)
-        ]
+        [modelled(lines[i], [columns[j][place] for place in rows[i]], sums[i][j], form.result) for j in range(8)]
         for i in range(16)
     ]
     return np.array(result, c.dtype)
@@ -142,11 +137,13 @@ def integer(code: int, kind: str) -> int:
 
 def integer_products(form: Form, a: Array, b: Array, c: Array, rows: list[list[int]]) -> Array:
     """int32 D for codes a (16, k / 2), b (8, k) and integers c (16, 8)."""
+    lines, columns = (
+        [[integer(code, kind) for code in line] for line in codes.tolist()]
+        for codes, kind in ((a, form.left), (b, form.right))
+    )
     result = np.zeros((16, 8), np.int32)
     for i, j in np.ndindex(16, 8):
-        total = int(c[i, j])
-        for code, place in zip(a[i].tolist(), rows[i], strict=True):
-            total += integer(code, form.left) * integer(int(b[j, place]), form.right)
+        total = int(c[i, j]) + sum(x * columns[j][place] for x, place in zip(lines[i], rows[i], strict=True))
         if form.saturate:
             total = min(max(total, -(2**31)), 2**31 - 1)
         result[i, j] = (total + 2**31) % 2**32 - 2**31

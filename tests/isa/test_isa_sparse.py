@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 
 import numpy as np
@@ -15,6 +16,7 @@ from warpjit.isa import mma_sparse
 from warpjit.isa.row import Array, Kind, Operand, Row
 from warpjit.isa.sparse_metadata import Metadata
 from warpjit.isa.table import lookup
+from warpjit.layout import TileLayout
 
 K32 = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -27,12 +29,18 @@ def holder(operand: Operand, *coordinates: int) -> tuple[int, int]:
     return place.get("laneid", 0), place.get("m", 0)
 
 
+@functools.cache
+def holders(layout: TileLayout, shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """The lane and the register of each element, in order."""
+    places = [layout.apply(*where, shape=shape) for where in np.ndindex(*shape)]
+    return [place.get("laneid", 0) for place in places], [place.get("m", 0) for place in places]
+
+
 def in_registers(operand: Operand, words: Array) -> Array:
     """A matrix of words spread over lanes: (32, registers)."""
-    assert operand.dtype is not None
+    assert operand.dtype is not None and operand.layout is not None
     registers = np.zeros((32, operand.registers), operand.dtype.numpy)
-    for where in np.ndindex(*operand.shape):
-        registers[holder(operand, *where)] = words.view(operand.dtype.numpy)[where]
+    registers[holders(operand.layout, operand.shape)] = words.view(operand.dtype.numpy).reshape(-1)
     return registers
 
 
