@@ -1,7 +1,7 @@
 """ldmatrix and stmatrix in every form, on plain and swizzled tiles: each register is where the manual's formula says.
 
 Each of the 48 kernels moves all matrices of every warp's rows, once for each scope (warp, warpgroup, cta) and each type
-(float16 as 32-bit words, bfloat16 as elements). The other way is plain loads and stores.
+(float16 as 32-bit words, bfloat16 as elements). The other way is plain loads and stores, of four elements.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from warpjit.layout import S, SwizzleMode, TileLayout, laneid, mma_shared_layout
 
 SCOPES = ("warp", "warpgroup", "cta")
 WARPS, ROWS, COLUMNS = 8, 16, 64  # of each warp's tile
+FOURS = COLUMNS // 4
 MATRICES = ROWS * COLUMNS // 64
 LAUNCH = T.cuda.LaunchConfig(grid=1, block=32 * WARPS)
 
@@ -58,9 +59,10 @@ def load_matrices(half, brain, Out, *, opcode, mode, num):
     thread, warp, lane = T.cuda.thread_idx(), T.cuda.warp_id(), T.cuda.lane_id()
     for kind, source in enumerate((half, brain)):
         tile = shared_tile(source.dtype, mode)
-        for q in range(WARPS * ROWS * COLUMNS // (32 * WARPS)):
+        fours, given = tile.view("uint64"), source.view("uint64")
+        for q in range(WARPS * ROWS * FOURS // (32 * WARPS)):
             index = thread + 32 * WARPS * q
-            tile[index // COLUMNS, index % COLUMNS] = source[index // COLUMNS, index % COLUMNS]
+            fours[index // FOURS, index % FOURS] = given[index // FOURS, index % FOURS]
         T.cuda.cta_sync()
         for index, scope in enumerate(SCOPES):
             registers = T.alloc_local((MATRICES,), "uint32")
@@ -84,9 +86,10 @@ def store_matrices(In, half, brain, *, opcode, mode, num):
             tile = shared_tile(target.dtype, mode)
             T.cuda.tile.apply(T.ptx[opcode], matrices(tile, num, scope), fragments(view, num, scope), scope=scope)
             T.cuda.cta_sync()
-            for q in range(WARPS * ROWS * COLUMNS // (32 * WARPS)):
+            fours, taken = tile.view("uint64"), target.view("uint64")
+            for q in range(WARPS * ROWS * FOURS // (32 * WARPS)):
                 place = thread + 32 * WARPS * q
-                target[index, place // COLUMNS, place % COLUMNS] = tile[place // COLUMNS, place % COLUMNS]
+                taken[index, place // FOURS, place % FOURS] = fours[place // FOURS, place % FOURS]
 
 
 def lane_map(tile: torch.Tensor, trans: bool) -> torch.Tensor:

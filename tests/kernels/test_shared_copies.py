@@ -14,27 +14,30 @@ from warpjit import T, warpjit
 
 CG, CA = "cp.async.cg.shared.global", "cp.async.ca.shared.global"
 POISON = 0x7B
+WORD = 0x7B7B7B7B
 M, N = T.dynamic("M"), T.dynamic("N", multiple_of=8)
 
 
 def poison_all(arena):
-    """Every byte of shared memory, by all threads of the CTA."""
+    """Every byte of shared memory, by all threads of the CTA, in words."""
+    words = arena.view("uint32")
     thread = 32 * T.cuda.warp_id() + T.cuda.lane_id()
     threads = T.cuda.block_dim("x") * T.cuda.block_dim("y") * T.cuda.block_dim("z")
-    for i in range(T.cdiv(arena.shape[0], threads)):
-        if threads * i + thread < arena.shape[0]:
-            arena[threads * i + thread] = POISON
+    for i in range(T.cdiv(words.shape[0], threads)):
+        if threads * i + thread < words.shape[0]:
+            words[threads * i + thread] = WORD
     T.cuda.cta_sync()
 
 
 def dump_all(Out, arena):
     T.ptx["cp.async.wait_all"]()
     T.cuda.cta_sync()
+    words, out = arena.view("uint32"), Out.view("uint32")
     thread = 32 * T.cuda.warp_id() + T.cuda.lane_id()
     threads = T.cuda.block_dim("x") * T.cuda.block_dim("y") * T.cuda.block_dim("z")
-    for i in range(T.cdiv(arena.shape[0], threads)):
-        if threads * i + thread < arena.shape[0]:
-            Out[threads * i + thread] = arena[threads * i + thread]
+    for i in range(T.cdiv(words.shape[0], threads)):
+        if threads * i + thread < words.shape[0]:
+            out[threads * i + thread] = words[threads * i + thread]
 
 
 def codes(dtype: torch.dtype, shape: tuple[int, ...], device: str) -> torch.Tensor:

@@ -19,7 +19,7 @@ def boxes(Out, stage: T.int32, row: T.int32, column: T.int32, *, layout, how):
     T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
     lane = T.cuda.lane_id()
     ring = T.alloc_shared(SHAPE, "int16", layout=layout)
-    flat = ring.storage.view("int16")
+    flat, out = ring.storage.view("int64"), Out.view("int64")  # four elements at once
     for i in range(flat.shape[0] // 32):
         flat[32 * i + lane] = -1
     T.cuda.warp_sync()
@@ -35,7 +35,7 @@ def boxes(Out, stage: T.int32, row: T.int32, column: T.int32, *, layout, how):
             ring[stage, (row + r) % 32, (column + c - 64) % 64] = T.int16(16 * r + c)
     T.cuda.warp_sync()
     for i in range(flat.shape[0] // 32):
-        Out[32 * i + lane] = flat[32 * i + lane]
+        out[32 * i + lane] = flat[32 * i + lane]
 
 
 LAYOUTS = {
