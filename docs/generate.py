@@ -44,13 +44,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Make docs/language.md, docs/errors.md, pictures and the stubs of T.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     check = parser.parse_args().check
-    for name, text in stale().items():
+    found = stale()
+    for name, text in found.items():
         print(f"{'stale' if check else 'written'}: {name}")
         if check:
             continue
         (ROOT / name).parent.mkdir(exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
-    return int(check and bool(stale()))
+    return int(check and bool(found))
 
 
 if __name__ == "__main__":

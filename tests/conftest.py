@@ -47,8 +47,10 @@ def cache() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is loaded stays: the garbage collector need not look at it, neither now nor in each test's collections, which
-    are fewer: what the tracer makes lives long, and is looked at in vain."""
+    """What is loaded stays: the garbage collector need not look at it, neither now nor in each test's collections.
+
+    Those are few: what the tracer makes lives for a while, and would be looked at again and again in vain.
+    """
     gc.disable()
     try:
         return (yield)

@@ -157,15 +157,13 @@ def read(path: Path) -> Read:
     )
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_imports_go_one_way(path: Path) -> None:
-    assert part_of(name_of(path)) in RANK, "a new part of the package needs a place in the order"
-    assert read(path).wrong_way == []
+def test_imports_go_one_way() -> None:
+    assert {part_of(name_of(path)) for path in modules()} <= set(RANK), "a new part needs a place in the order"
+    assert {name_of(path): wrong for path in modules() if (wrong := read(path).wrong_way)} == {}
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_only_heavy_packages_are_imported_inside_functions(path: Path) -> None:
-    assert read(path).late_imports == []
+def test_only_heavy_packages_are_imported_inside_functions() -> None:
+    assert {name_of(path): late for path in modules() if (late := read(path).late_imports)} == {}
 
 
 def test_the_design_has_the_same_order_and_every_part() -> None:
@@ -182,20 +180,19 @@ def test_only_config_reads_the_environment() -> None:
     assert found == {"warpjit.config"}
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*modules(), *(ROOT / "bench").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]), ids=name_of
-)
-def test_files_and_functions_are_small(path: Path) -> None:
-    count = len(path.read_text(encoding="utf-8").splitlines())
-    assert count <= LINES, f"{count} lines; split the file"
-    limit = KERNEL_LINES if path.is_relative_to(PACKAGE / "kernels") else FUNCTION_LINES
-    long = [(name, length) for name, length in read(path).lengths if length > limit]
-    assert long == [], f"functions of more than {limit} lines"
+def test_files_and_functions_are_small() -> None:
+    files, functions = {}, {}
+    for path in sorted([*modules(), *(ROOT / "bench").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]):
+        files[name_of(path)] = len(path.read_text(encoding="utf-8").splitlines())
+        limit = KERNEL_LINES if path.is_relative_to(PACKAGE / "kernels") else FUNCTION_LINES
+        functions |= {(name_of(path), name): length for name, length in read(path).lengths if length > limit}
+    assert len(files) > 500
+    assert {name: count for name, count in files.items() if count > LINES} == {}, "split them"
+    assert functions == {}, f"functions of more than {FUNCTION_LINES} lines (kernels: {KERNEL_LINES})"
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_every_file_says_what_it_is(path: Path) -> None:
-    assert read(path).docstring
+def test_every_file_says_what_it_is() -> None:
+    assert [name_of(path) for path in modules() if not read(path).docstring] == []
 
 
 LIGHT = ["warpjit.errors", "warpjit.config", "warpjit.layout", "warpjit.ir.nodes", "warpjit.isa", "warpjit.store"]

@@ -2,15 +2,19 @@
 
 Each kernel is traced once for all of `TARGETS`, unless the trace asks which target it is for; a target that lacks an
 instruction must refuse it by name. A kernel's text is built as a cubin of the package is for `MAIN`, and without
-optimisation, which is most of the compiler's time, for the others: they are asked only whether they take it. Texts that
-differ in their numbers alone are alike: the first is built for every target, each other one for one target, a different
-one each time. `KERNELS_A_BUILD` kernels are one run of nvcc, beside the tests; what is left is built at the end of the
-session, and so is said which kernels of which tests were refused.
+optimisation, which is most of the compiler's time, for the others: they are asked only whether they take it.
+
+What one kernel becomes in one test function is first built for every target, and then, for other parameters, for `MAIN`
+and one of the others, a different one each time: each row by itself is assembled for all of them in tests/isa. Texts
+that differ in their numbers alone are alike: but for the first, each is built for one target, a different one each
+time. `KERNELS_A_BUILD` kernels are one run of nvcc; what is left is built at the end of the session, and so is said
+which kernels of which tests were refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +30,7 @@ from warpjit.isa.target import Target
 
 MAIN = Target.parse("sm_90a")
 TARGETS = (Target.parse("sm_80"), Target.parse("sm_89"), MAIN, Target.parse("sm_120"))
-KERNELS_A_BUILD = 24
+KERNELS_A_BUILD = 48
 QUICKLY = ("-Ofc", "max")
 _NUMBER = re.compile(r"\b(0x[0-9a-f]+|\d[\d.]*(e[-+]?\d+)?)[uUlLf]*\b")
 
@@ -48,7 +52,7 @@ class Workshop:
     waiting: dict[Target, list[Noted]] = field(default_factory=lambda: {target: [] for target in TARGETS})
     refused: list[str] = field(default_factory=list)
     _known: set[tuple[str, Target]] = field(default_factory=set)
-    _alike: dict[str, int] = field(default_factory=dict)
+    _seen: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     def note(self, test: str, kernel: warpjit.Kernel, args: tuple[Any, ...], constants: dict[str, Any]) -> None:
         specialization = kernel.specialization(args, constants)
@@ -68,15 +72,21 @@ class Workshop:
         for _, noted, targets in made:
             new = [target for target in targets if (noted.text, target) not in self._known]
             self._known.update((noted.text, target) for target in new)
-            for target in self._chosen(noted.text, new) if new else ():
+            for target in self._chosen(noted, new) if new else ():
                 self._wait(target, noted)
 
-    def _chosen(self, text: str, targets: list[Target]) -> list[Target]:
+    def _chosen(self, noted: Noted, targets: list[Target]) -> list[Target]:
         """Those of `targets` that the text is built for."""
-        kind = _NUMBER.sub("#", text)
-        number = self._alike.get(kind, 0)
-        self._alike[kind] = number + 1
-        return [targets[number % len(targets)]] if number else targets
+        alike, others = self._count(_NUMBER.sub("#", noted.text)), self._count(noted.test.split("[")[0], noted.entry)
+        if alike:
+            return [targets[alike % len(targets)]]
+        rest = [target for target in targets if target != MAIN]
+        return [MAIN, rest[others % len(rest)]] if others and rest != targets and rest else targets
+
+    def _count(self, *kind: str) -> int:
+        """How many of a kind there were."""
+        self._seen[kind] += 1
+        return self._seen[kind] - 1
 
     def _wait(self, target: Target, noted: Noted) -> None:
         self.waiting[target].append(noted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import resource
 import subprocess
@@ -12,12 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from warpjit import isa
+from warpjit import cli, isa
 from warpjit.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 HALVES = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 LOAD = "ldmatrix.sync.aligned.m8n8.x2.shared.b16"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_parser():
+    """argparse takes as long to make a parser as all else of a command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "parser_of", functools.cache(cli.parser_of))
+        yield
 
 
 @pytest.fixture

@@ -86,7 +86,9 @@ def each(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_sizes_and_types(device: str, dtype: torch.dtype) -> None:
-    for shape in (*SHAPES, LONG[dtype]):
+    """In the simulator each type has half of the sizes, and each size a type of 16 bits and a wider one."""
+    some = SHAPES if device == "cuda" else SHAPES[TYPES.index(dtype) % 2 :: 2]
+    for shape in (*some, LONG[dtype]):
         x = (3 * torch.randn(shape, device=device) + 0.5).to(dtype)
         weight, bias = torch.randn((2, shape[-1]), device=device).to(dtype)
         each(x, weight, bias)
