@@ -6,7 +6,9 @@ itself raises is collected: the others are done nevertheless.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +28,8 @@ from warpjit.store import store_of
 
 POLL = 0.05
 """Seconds between two looks at what has ended."""
+NEEDED = ("warpjit.stages", "warpjit.cuda.codegen", "pycuda.compiler", "filelock")
+"""What a copy loads to trace and compile."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,14 @@ def at_once(workers: int | None) -> int:
     return workers or cores()
 
 
+def _import_needed() -> None:
+    """Once for all copies. One that is made while another thread imports a module could never import it: there, nobody
+    is left to free the import's lock."""
+    for name in NEEDED:
+        with contextlib.suppress(ImportError):  # whoever cannot do without says so
+            importlib.import_module(name)
+
+
 def in_copies(
     tasks: Sequence[forks.Task], labels: Sequence[str], bar: Bar, workers: int | None
 ) -> list[forks.Done | None]:
@@ -55,6 +67,8 @@ def in_copies(
     where copies could leave nothing."""
     chosen = config.read()
     count = 1 if chosen.retrace or store_of(chosen).folder is None else at_once(workers)
+    if min(count, len(tasks)) > 1:
+        _import_needed()
     return forks.run(tasks, count, lambda index: bar.step(labels[index]))
 
 

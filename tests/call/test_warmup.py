@@ -228,3 +228,40 @@ def test_what_a_trace_says_is_written_once(
     kernel.warmup([{"value": float(value)} for value in range(5)], target="sm_90a", jobs=2, progress=False)
     said = getattr(capfd.readouterr(), stream)
     assert sorted(said.splitlines()) == [f"traced {float(value)}" for value in range(5)]
+
+
+LOADING = """
+import importlib, sys, threading, time
+import torch
+from warpjit import T, warpjit
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "warpjit.frontend.tracer":
+            begun.set()
+            time.sleep(1.0)
+
+begun = threading.Event()
+sys.meta_path.insert(0, Slow())
+
+@warpjit
+def filled(Out: T.Tensor((32,), "float32"), *, value):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    Out[T.cuda.lane_id()] = value
+
+threading.Thread(target=importlib.import_module, args=("warpjit.stages",)).start()
+begun.wait()
+before = time.monotonic()
+filled.warmup([{"value": value} for value in range(6)], target="sm_90a", jobs=2, progress=False)
+print(len(filled._programs), time.monotonic() - before < 20)
+"""
+
+
+@pytest.mark.nvcc
+def test_copies_do_not_wait_for_what_another_thread_was_importing(tmp_path: Path) -> None:
+    """A copy has no such thread: the import's lock would never be free in it."""
+    program = tmp_path / "program.py"
+    program.write_text(LOADING)
+    env = {**os.environ, "WARPJIT_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, str(program)], env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0 True\n", "")
