@@ -103,7 +103,7 @@ def _kernel(text: str) -> Any:
     """What "module:name" or "script.py:name" names; "script.py" alone: its only kernel. CacheError."""
     where, _, name = text.rpartition(":") if ":" in text else (text, "", "")
     module = _imported(where, text)
-    kernels = {each: kernel for each, kernel in vars(module).items() if _kernel_in(kernel) is not None}
+    kernels = [each for each, value in vars(module).items() if _kernel_in(value) is not None]
     if not name and len(kernels) == 1:
         (name,) = kernels
     found = module
@@ -116,7 +116,7 @@ def _kernel(text: str) -> Any:
         raise CacheError(
             f"expected a kernel, a function decorated with @warpjit, but {where} has none at its top level"
         )
-    got = f"{text} is {found!r}" if found not in (None, module) else f"got {name!r}" if name else "got no name"
+    got = "got no name" if not name else f"got {name!r}" if found is None else f"{text} is {found!r}"
     raise CacheError(f"expected {where}:NAME with the name of one of its kernels ({', '.join(kernels)}) but {got}")
 
 
