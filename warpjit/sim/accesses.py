@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpjit.errors import Note
-from warpjit.ir.nodes import Access, Address, Const, SharedBuffer
+from warpjit.ir.nodes import Access, Address, Atom, Const, SharedBuffer
 from warpjit.layout.axis import LANES
 from warpjit.sim.groups import Turn
 from warpjit.sim.marks import Mark, Taint, shaped
@@ -118,18 +118,20 @@ def _offsets(state: State, step: Step, spot: Spot, turn: Turn, where: Array) -> 
 
 def _check_elements(state: State, step: Step, spot: Spot, turn: Turn, where: Array) -> None:
     """The coordinates of each access against the shape of its tensor."""
+    known: dict[tuple[Atom, Atom], Array | None] = {}  # issues share most of their coordinates
     for i, address in enumerate(spot.addresses):
         access = address.access
         if access is None:
             continue
-        bad = np.zeros((turn.count, LANES), bool)
-        for index, extent in zip(access.coordinates, access.shape, strict=True):
-            if isinstance(index, Const) and isinstance(extent, Const):
-                bad |= not 0 <= index.value < extent.value
-                continue
-            value, limit = state.values.read(index, turn.index), state.values.read(extent, turn.index)
-            bad |= (value < 0) | (value >= limit)
-        bad &= where[i]
+        wrong = []
+        for pair in zip(access.coordinates, access.shape, strict=True):
+            if pair not in known:
+                known[pair] = _outside(state, turn, *pair)
+            if (lanes := known[pair]) is not None:
+                wrong.append(lanes)
+        if not wrong:
+            continue
+        bad = np.logical_or.reduce(wrong) & where[i]
         if not bad.any():
             continue
         position, lane = np.nonzero(bad)
@@ -142,6 +144,15 @@ def _check_elements(state: State, step: Step, spot: Spot, turn: Turn, where: Arr
             turn.rows[position],
             lane,
         )
+
+
+def _outside(state: State, turn: Turn, index: Atom, extent: Atom) -> Array | None:
+    """The lanes (n, 32), active or not, in which a coordinate is not one of 0 ... extent - 1; None: in no lane."""
+    if isinstance(index, Const) and isinstance(extent, Const):
+        return None if 0 <= index.value < extent.value else np.ones((turn.count, LANES), bool)
+    value, limit = state.values.read(index, turn.index), state.values.read(extent, turn.index)
+    wrong = (value < 0) | (value >= limit)
+    return np.broadcast_to(wrong, (turn.count, LANES)) if wrong.any() else None
 
 
 def _value(state: State, atom: Any, turn: Turn, position: int, lane: int) -> int:
@@ -172,6 +183,8 @@ def _namer(
 
 
 def _check_bytes(state: State, step: Step, touch: Touch, size: Array | None, inside: Array, what: str) -> None:
+    if inside.all():
+        return
     bad = np.flatnonzero(~inside)
 
     def sentence(i: int) -> str:
@@ -185,7 +198,7 @@ def _check_bytes(state: State, step: Step, touch: Touch, size: Array | None, ins
 
 def _check_alignment(state: State, step: Step, bound: Bound, touch: Touch, address: Array) -> None:
     align = bound.align
-    if align <= 1:
+    if align <= 1 or not (address % align).any():
         return
     bad = np.flatnonzero(address % align)
 

@@ -65,7 +65,7 @@ def write(
     if pick.registers is not None:
         cell = values.register(pick.registers)
         parts = [np.moveaxis(part, 0, 2).reshape(n, LANES, -1) for part in arrays]
-        _write_slots(cell, pick, index, parts, where)
+        _write_slots(cell, pick.slots, index, parts, where)
         return
     for i, issue in enumerate(pick.atoms):
         for r, atom in enumerate(issue):
@@ -74,8 +74,8 @@ def write(
             if isinstance(atom, Local):
                 values.write(atom, index, typed(one[0], atom.dtype), where, told)
             elif isinstance(atom, Slot):
-                single = Pick(((atom,),), True, registers=atom.registers, slots=slice(atom.index, atom.index + 1))
-                _write_slots(values.register(atom.registers), single, index, [part[..., None] for part in one], where)
+                place = slice(atom.index, atom.index + 1)
+                _write_slots(values.register(atom.registers), place, index, [part[..., None] for part in one], where)
 
 
 def _single(pick: Pick, result: Array) -> Array:
@@ -125,11 +125,11 @@ def _full(pick: Pick, result: Array, shape: tuple[int, ...]) -> Array:
     return shaped(result, shape)
 
 
-def _write_slots(cell: Cell, pick: Pick, index: Index, parts: list[Array], where: Array | None) -> None:
+def _write_slots(cell: Cell, slots: Any, index: Index, parts: list[Array], where: Array | None) -> None:
     """Store (n, 32, slots) into registers, and the marks behind them if there are any."""
     words = words_of(parts[0]).astype(cell.data.dtype, copy=False)
     mask = None if where is None else where[..., None]
-    data, slots = cell.data, pick.slots
+    data = cell.data
     if isinstance(index, slice) and isinstance(slots, slice):
         store(data[..., slots], index, words, mask)
     else:

@@ -11,7 +11,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,52 +21,47 @@ from warpjit.ir.nodes import Address, Atom, Const, Fragment, Op, OperandValue, R
 from warpjit.isa.pairing import paired
 from warpjit.isa.row import CompleteBytes, Kind, Mode, Operand, Row
 from warpjit.layout.axis import LANES
+from warpjit.record import record
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@record
 class Pick:
     """Where a scalar or fragment operand finds its values in the issues of one wave.
 
     atoms      by issue and register
     fragment   whether a register axis is wanted
+    issues     how many there are, of `count` registers each
+    only       the atom, where there is but one place
     same       the atom that stands in every place, if it is one
     registers  what all atoms are slots of, if so, at the places `slots` (issues * registers, or a slice)
     """
 
     atoms: tuple[tuple[Atom, ...], ...]
     fragment: bool
+    issues: int
+    count: int
+    only: Atom | None = None
     same: Atom | None = None
     registers: Registers | None = None
     slots: Array | slice | None = None
 
-    @cached_property
-    def issues(self) -> int:
-        return len(self.atoms)
-
-    @cached_property
-    def count(self) -> int:
-        return len(self.atoms[0])
-
-    @cached_property
-    def only(self) -> Atom | None:
-        """The atom, where there is but one place."""
-        return self.same if self.issues == self.count == 1 else None
-
     @classmethod
     def of(cls, atoms: tuple[tuple[Atom, ...], ...], fragment: bool) -> Pick:
+        first, issues, count = atoms[0][0], len(atoms), len(atoms[0])
+        if issues == count == 1:
+            return cls(atoms, fragment, 1, 1, only=first, same=first)
         flat = [atom for issue in atoms for atom in issue]
-        first = flat[0]
-        if len(flat) == 1 or flat.count(first) == len(flat):
-            return cls(atoms, fragment, same=first)
+        if flat.count(first) == len(flat):
+            return cls(atoms, fragment, issues, count, same=first)
         slots = [atom for atom in flat if isinstance(atom, Slot)]
         if len(slots) == len(flat) and all(slot.registers == slots[0].registers for slot in slots):
             index = [slot.index for slot in slots]
             dense = index == list(range(index[0], index[0] + len(index)))
             place = slice(index[0], index[-1] + 1) if dense else np.array(index)
-            return cls(atoms, fragment, registers=slots[0].registers, slots=place)
-        return cls(atoms, fragment)
+            return cls(atoms, fragment, issues, count, registers=slots[0].registers, slots=place)
+        return cls(atoms, fragment, issues, count)
 
 
 @dataclass(frozen=True)
