@@ -16,7 +16,7 @@ from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.device import limits
-from warpjit.kernels.facts import ELEMENTS, Facts
+from warpjit.kernels.facts import ELEMENTS, Facts, check_disjoint
 from warpjit.kernels.flash import Case, Tile, flash
 from warpjit.kernels.tiles import TUNE, TunedTiles
 
@@ -73,11 +73,14 @@ def attention(
     if not isinstance(tile, Tile | None) and tile != TUNE:
         raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {brief(tile)}')
     facts = tuple(Facts.of(name, each) for name, each in (("q", q), ("k", k), ("v", v)))
-    if out is None:
+    fresh = out is None
+    if fresh:
         out = torch.empty(_shape(*facts), dtype=q.dtype, device=q.device)
     facts = (*facts, Facts.of("out", out))
     plan = _plan(*facts, causal, None if tile == TUNE else tile)
     factor = _scale(scale, facts[0].shape[-1]) * LOG2_E
+    if not fresh:
+        check_disjoint(out, q=q, k=k, v=v)
     inputs = [_copied(each) if copied else each for each, copied in zip((q, k, v), plan.copied, strict=True)]
     lse = torch.empty(out.shape[:3], dtype=torch.float32, device=q.device) if return_lse else None
     args = (*inputs, out, lse, factor)

@@ -76,3 +76,54 @@ class Facts(NamedTuple):
         if self.aligned and all(step * self.size % 16 == 0 for step in steps):
             return 16
         return 4 if self.aligned and self.packed and self.shape[-1] * self.size % 4 == 0 else self.size
+
+
+# ---- memory that two tensors share ----------------------------------------------------------------------------
+
+
+def check_disjoint(out: Any, *, itself: bool = False, **inputs: Any) -> None:
+    """ArgumentError: a result that lies where an input does, which a kernel would write while it reads it.
+
+    inputs  by their names; what is no tensor lies nowhere
+    itself  whether the first may be the result: the same elements at the same places
+    """
+    for name, each in inputs.items():
+        if hasattr(each, "data_ptr") and not (itself and _same(out, each)) and not _apart(out, each):
+            wanted = f"{name} itself, or memory" if itself else "memory"
+            raise ArgumentError(f"out: expected {wanted} apart from {name}'s, but they overlap")
+        itself = False
+
+
+def _same(x: Any, y: Any) -> bool:
+    steps = zip(x.shape, x.stride(), y.stride(), strict=False)
+    whole = (x.data_ptr(), x.dtype, x.shape) == (y.data_ptr(), y.dtype, y.shape)
+    return whole and all(extent <= 1 or own == other for extent, own, other in steps)
+
+
+def _apart(x: Any, y: Any) -> bool:
+    """Whether no byte is of both: they lie one after the other, or between each other as columns of a matrix do."""
+    if x.numel() == 0 or y.numel() == 0:
+        return True
+    (own, first), (other, second) = _span(x, 0), _span(y, 0)
+    if own + first <= other or other + second <= own:
+        return True
+    periods = {
+        step * each.element_size()
+        for each in (x, y)
+        for n, step in zip(each.shape, each.stride(), strict=True)
+        if n > 1
+    }
+    for period in sorted(periods - {0}):
+        (own, first), (other, second) = _span(x, period), _span(y, period)
+        if first <= (other - own) % period and second <= (own - other) % period:
+            return True
+    return False
+
+
+def _span(x: Any, period: int) -> tuple[int, int]:
+    """The address of the first byte, and how many there are up to the last; of bytes `period` apart, one counts."""
+    size = x.element_size()
+    steps = (
+        step * size * (n - 1) for n, step in zip(x.shape, x.stride(), strict=True) if not period or step * size % period
+    )
+    return x.data_ptr(), sum(steps) + size

@@ -23,7 +23,8 @@ def layernorm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *
     weight  (n,), of any of these types; None: 1
     bias    (n,), of any of these types; None: 0
     eps     is added to the mean of (x - mean)^2
-    out     a tensor of the shape and type of x, which may be x itself; None: a new one. It must not overlap x otherwise
+    out     a tensor of the shape and type of x, which may be x itself; None: a new one. It must not overlap x
+            otherwise, weight or bias
 
     float16 to float32 are computed in float32, float64 in its own; the variance from differences to the mean. With u
     half a step of the type (relative), the error of an element is at most
@@ -33,8 +34,8 @@ def layernorm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *
     type `out`.
     """
     rows.checked("x", x)
-    more = rows.vector("weight", weight, x), rows.vector("bias", bias, x)
-    return rows.run(kernel, x, out, *more, rows.number("eps", eps))
+    more = {"weight": rows.vector("weight", weight, x), "bias": rows.vector("bias", bias, x)}
+    return rows.run(kernel, x, out, rows.number("eps", eps), **more)
 
 
 @functools.cache

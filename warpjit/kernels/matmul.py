@@ -16,7 +16,7 @@ from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.device import limits
-from warpjit.kernels.facts import ELEMENTS, RESULTS, Facts
+from warpjit.kernels.facts import ELEMENTS, RESULTS, Facts, check_disjoint
 from warpjit.kernels.gemm import Case, Tile, gemm
 from warpjit.kernels.products import WIDEST, Stored, candidates, default_tile, multiples
 from warpjit.kernels.tiles import TUNE, TunedTiles
@@ -57,7 +57,8 @@ def matmul(
     if not isinstance(tile, Tile | None) and tile != TUNE:
         raise ArgumentError(f'tile: expected a Tile, "tune" or None but got {brief(tile)}')
     left, right = Facts.of("a", a), Facts.of("b", b)
-    if out is None:
+    fresh = out is None
+    if fresh:
         out = torch.empty(_shape(left, right), dtype=a.dtype, device=a.device)
     leads = tuple([each.shape[0] if getattr(each, "ndim", 0) == 3 else None for each in operands])
     place = a.device if a.is_cuda else cpu_target()
@@ -65,6 +66,8 @@ def matmul(
     if tile == TUNE:
         tile = _tuned(facts, place, a, b, out, operands, epilogue)
     plan = plan_of(*facts, tile, place)
+    if not fresh:
+        check_disjoint(out, a=a, b=b)
     plan.kernel(plan.left.of(a, plan.shape), plan.right.of(b.mT, plan.shape), out, operands, epilogue=epilogue)
     return out
 

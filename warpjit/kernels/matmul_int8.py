@@ -18,7 +18,7 @@ from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel, cpu_target
 from warpjit.kernels.device import limits
-from warpjit.kernels.facts import Facts
+from warpjit.kernels.facts import Facts, check_disjoint
 from warpjit.kernels.gemm import Case, Tile, gemm
 from warpjit.kernels.products import WIDEST, Stored, default_tile, multiples
 
@@ -62,7 +62,8 @@ def matmul_int8(
         raise ArgumentError(f"out_dtype: expected a torch.dtype or None but got {brief(out_dtype)}")
     left, right = Facts.of("a", a), Facts.of("b", b)
     m, n = _shape(left, right)
-    if out is None:
+    fresh = out is None
+    if fresh:
         plain = scale_a is None and scale_b is None
         out = torch.empty((m, n), dtype=out_dtype or (torch.int32 if plain else torch.float32), device=a.device)
     elif out_dtype not in (None, getattr(out, "dtype", None)):
@@ -73,6 +74,8 @@ def matmul_int8(
     place = a.device if a.is_cuda else cpu_target()
     vectors = tuple(not isinstance(scale, float) for scale in scales)
     plan = _plan(left, right, Facts.of("out", out), vectors, tile, place)
+    if not fresh:
+        check_disjoint(out, a=a, b=b, scale_a=scale_a, scale_b=scale_b)
     plan.kernel(plan.left.of(a, (m, n)), plan.right.of(b.mT, (m, n)), out, scales, epilogue=plan.epilogue)
     return out
 

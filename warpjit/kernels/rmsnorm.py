@@ -22,7 +22,8 @@ def rmsnorm(x: Any, weight: Any = None, eps: float | None = None, *, out: Any = 
     x       (..., n): float16, bfloat16, float32 or float64. Fastest where 16 bytes divide rows and their distances
     weight  (n,), of any of these types; None: 1
     eps     None: the step of 1 in x's type (`torch.finfo(x.dtype).eps`), as torch has it
-    out     a tensor of the shape and type of x, which may be x itself; None: a new one. It must not overlap x otherwise
+    out     a tensor of the shape and type of x, which may be x itself; None: a new one. It must not overlap x
+            otherwise, or weight
 
     float16 to float32 are computed in float32, float64 in its own. The error of an element is at most
     (u + (n / 64 + 16) 2^-24) |ref|, with u half a step of the type (relative; float64: 2^-53 for 2^-24), but for
@@ -33,7 +34,7 @@ def rmsnorm(x: Any, weight: Any = None, eps: float | None = None, *, out: Any = 
 
     rows.checked("x", x)
     eps = torch.finfo(x.dtype).eps if eps is None else rows.number("eps", eps)
-    return rows.run(kernel, x, out, rows.vector("weight", weight, x), eps)
+    return rows.run(kernel, x, out, eps, weight=rows.vector("weight", weight, x))
 
 
 @functools.cache

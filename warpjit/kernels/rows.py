@@ -19,7 +19,7 @@ from warpjit.errors import ArgumentError
 from warpjit.frontend import language as T
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import Kernel
-from warpjit.kernels.facts import Facts
+from warpjit.kernels.facts import Facts, check_disjoint
 from warpjit.layout.axis import LANES
 
 BLOCK = 128
@@ -125,17 +125,19 @@ def vector(name: str, x: Any, like: Any) -> Any:
     return x.contiguous()
 
 
-def run(kernel_of: Callable[[Case], Kernel], x: Any, out: Any, *more: Any) -> Any:
-    """Y = kernel(X, *more, Y) for each vector along the last axis of `x`; `out`, or a new tensor for None."""
+def run(kernel_of: Callable[[Case], Kernel], x: Any, out: Any, *more: Any, **vectors: Any) -> Any:
+    """Y = kernel(X, *vectors, *more, Y) for each vector along the last axis of `x`; `out`, or a new tensor for None."""
     import torch  # noqa: PLC0415  heavy
 
     if out is None:
         out = torch.empty_like(checked("x", x))
-    elif not checked("out", out, checked("x", x)).is_contiguous():
-        Facts.of("out", out).check_apart("out")
+    else:
+        if not checked("out", out, checked("x", x)).is_contiguous():
+            Facts.of("out", out).check_apart("out")
+        check_disjoint(out, itself=True, x=x, **vectors)
     if x.numel():
         source, target = matrix(x), matrix(out)
-        kernel_of(case_of(x.shape[-1], x.element_size()))(source, *more, target)
+        kernel_of(case_of(x.shape[-1], x.element_size()))(source, *vectors.values(), *more, target)
         if target.data_ptr() != out.data_ptr():
             with torch.inference_mode():  # in which leaves with a gradient and inference tensors may be written
                 out.copy_(target.view(out.shape))

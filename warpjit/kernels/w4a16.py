@@ -14,7 +14,7 @@ from warpjit.errors import ArgumentError
 from warpjit.frontend.specialize import brief
 from warpjit.kernel import cpu_target
 from warpjit.kernels.device import limits
-from warpjit.kernels.facts import RESULTS, Facts
+from warpjit.kernels.facts import RESULTS, Facts, check_disjoint
 from warpjit.kernels.w4a16_pack import PANEL, Packed, pack, pack_quantized
 from warpjit.kernels.w4a16_product import Case, Tile, add_splits, product
 
@@ -28,6 +28,7 @@ def matmul(x: Any, packed: Packed, *, out: Any = None, tile: Tile | None = None)
     x       (…, m, k), of packed.dtype. Copied first where its rows are not contiguous and 16 bytes aligned
     packed  what `pack` and `pack_quantized` give, on x's device
     out     (…, m, n), packed: float16, bfloat16 or float32; None: a new tensor of x's type. It must not overlap x
+            or packed's
     tile    the tile to use; None: a choice by the shape
 
     Any m; fastest up to 32 rows of x, where reading the weights takes the time. The same bits each time. No gradient
@@ -45,7 +46,8 @@ def matmul(x: Any, packed: Packed, *, out: Any = None, tile: Tile | None = None)
             f"x: expected {packed.dtype} of shape (…, m, {k}) but got shape {tuple(given.shape)} of {given.dtype}"
         )
     shape = (*given.shape[:-1], n)
-    if out is None:
+    fresh = out is None
+    if fresh:
         out = torch.empty(shape, dtype=x.dtype, device=x.device)
     facts = Facts.of("out", out)
     if str(facts.dtype) not in RESULTS or tuple(facts.shape) != shape or not (facts.packed or 0 in shape):
@@ -53,6 +55,9 @@ def matmul(x: Any, packed: Packed, *, out: Any = None, tile: Tile | None = None)
             f"out: expected a contiguous tensor of shape {shape}, of float16, bfloat16 or float32, but got shape "
             f"{tuple(facts.shape)}, strides {tuple(facts.strides)} of {facts.dtype}"
         )
+    if not fresh:
+        check_disjoint(out, x=x, packed=packed.words)
+        check_disjoint(out, packed=packed.factors)
     rows = _rows(x, k)
     m = rows.shape[0]
     chosen = tile or _default(m, n, k, x.device if x.is_cuda else cpu_target())

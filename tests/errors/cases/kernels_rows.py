@@ -20,6 +20,8 @@ TOPIC = Topic(
             "softmax(x, out=torch.zeros(1, 4).expand(2, 4))",
             "out: expected a place in memory for each element but got shape (2, 4) with strides (0, 1)",
         ),
+        Case("softmax(x[:1], out=x.view(-1)[1:5].view(1, 4))",
+             "out: expected x itself, or memory apart from x's, but they overlap"),
         Case("softmax(x.to_sparse())",
              "x: expected a dense tensor in memory, but Cannot access data pointer of Tensor that doesn't have "
              "storage"),

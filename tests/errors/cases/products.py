@@ -38,6 +38,7 @@ TOPIC = Topic(
              "got shape (16, 8), strides (8, 1) of torch.float16"),
         Case("matmul(a, b, torch.zeros(1, 16).half().expand(16, 16))",
              "out: expected a place in memory for each element but got shape (16, 16) with strides (0, 1)"),
+        Case("matmul(a[:, :16], a[:, 16:].T, a[:, :16])", "out: expected memory apart from a's, but they overlap"),
         Case("matmul(a.expand(2, 16, 32), b, operands=(torch.zeros(3, 16, 16),), epilogue=lambda x, row, column, y: x)",
              "operands[0]: expected 2 matrices, one for each batch, but got 3"),
         Case("Tile(0, 128, 32, 64, 64, 3)",
