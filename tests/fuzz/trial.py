@@ -151,18 +151,19 @@ def compare(expected: Tensors, got: Tensors, rows: Sequence[int] | None = None) 
 
 @contextmanager
 def limited(seconds: int = SECONDS) -> Iterator[None]:
-    """TimeoutError after some seconds (in the main thread)."""
+    """TimeoutError after some seconds (in the main thread). What another alarm had left goes on afterwards."""
 
     def stop(*_: Any) -> None:
         raise TimeoutError(f"it did not end within {seconds} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    left = signal.alarm(seconds)
     try:
         yield
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+        signal.alarm(left)
 
 
 def expected(case: Case) -> tuple[Tensors, list[int]]:

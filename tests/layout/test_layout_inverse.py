@@ -13,7 +13,7 @@ from layout_cases import AXES, as_place, chained_iters, layouts, loose_iters, pl
 from warpjit.errors import LayoutError
 from warpjit.layout import ComposeLayout, Iter, Layout, R, S, TileLayout, laneid, m, mma_shared_layout, warpid
 
-more = settings(max_examples=150, deadline=None)
+more = settings(max_examples=100, deadline=None)
 A = TileLayout(S[(2, 8, 2, 4) : (1, 4 @ laneid, 2, 1 @ laneid)])
 
 

@@ -25,8 +25,8 @@ import warpjit.layout as names
 from warpjit.errors import LayoutError
 from warpjit.layout import ComposeLayout, Layout, TileLayout, laneid, m, warpid
 
-few = settings(max_examples=60, deadline=None)
-more = settings(max_examples=120, deadline=None)
+few = settings(max_examples=40, deadline=None)
+more = settings(max_examples=80, deadline=None)
 
 
 @few
