@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from mma_model import LAYOUTS, modelled, read
+from mma_model import LAYOUTS, Number, modelled, read
 from sparse_reference import Form, metadata_of, random_places
 
 from warpjit.ir.dtypes import uint4, uint8
@@ -115,9 +115,10 @@ SCALED = [row for row in mma_scaled.ROWS if "block_scale" in row.text]
 
 
 @functools.cache
-def half(value: Fraction) -> int:
-    (code,) = struct.unpack("<H", struct.pack("<e", float(value)))
-    return int(code)
+def as_half(code: int, kind: str) -> Number:
+    """The number of a code, as the model reads it from a float16."""
+    (half,) = struct.unpack("<H", struct.pack("<e", float(number(code, kind) or 0)))
+    return read(half, LAYOUTS["f16"])
 
 
 @pytest.mark.parametrize("row", PLAIN, ids=lambda row: row.text)
@@ -129,12 +130,11 @@ def test_plain_sums(row: Row) -> None:
     c = rng.standard_normal((16, 8)).astype(np.float16 if result == "f16" else np.float32)
     columns, words = met(row, rng, b)
     kind = {"f16": np.uint16, "f32": np.uint32}[result]
-    halves = [[half(number(code, left) or Fraction(0)) for code in line] for line in a.tolist()]
+    lines = [[as_half(code, left) for code in line] for line in a.tolist()]
     want = np.zeros((16, 8), kind)
     for i, j in np.ndindex(16, 8):
-        others = [half(number(code, right) or Fraction(0)) for code in columns[i, j].tolist()]
-        numbers = [[read(code, LAYOUTS["f16"]) for code in line] for line in (halves[i], others)]
-        want[i, j] = modelled(numbers[0], numbers[1], read(int(c.view(kind)[i, j]), LAYOUTS[result]), result)
+        others = [as_half(code, right) for code in columns[i, j].tolist()]
+        want[i, j] = modelled(lines[i], others, read(int(c.view(kind)[i, j]), LAYOUTS[result]), result)
     gathers = {operand.name: Gather.of(operand) for operand in row.operands[:4]}
     dtype = row.operand("C").dtype
     assert dtype is not None and row.meaning is not None
