@@ -17,7 +17,6 @@ ROOT = Path(warpjit.__file__).resolve().parents[1]
 
 PROGRAM = """
 import hashlib, json, sys
-import torch
 from dataclasses import dataclass
 from warpjit import T, warpjit
 from warpjit.layout import S, TileLayout, laneid
