@@ -17,7 +17,7 @@ from warpjit.build import Resources
 from warpjit.cuda.driver import DriverError
 from warpjit.errors import Finding, Frame, Loc
 from warpjit.isa.target import Target
-from warpjit.tuner import Limits, State, Tuned
+from warpjit.tuner import Limits, State, Tuned, isolated
 from warpjit.tuner.candidates import sentence, state_of
 from warpjit.tuner.isolated import Isolation
 from warpjit.tuner.settings import occupancy
@@ -232,8 +232,6 @@ def test_a_report_is_shown_and_drawn(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_process_that_ends_or_says_nothing_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys  # noqa: PLC0415
 
-    from warpjit.tuner import isolated  # noqa: PLC0415
-
     monkeypatch.setattr(isolated, "_write", lambda each, folder: None)
     answers = 'print("{}", flush=True); line = input(); '
     patience = 0.3
@@ -254,3 +252,14 @@ def test_a_process_that_ends_or_says_nothing_is_a_failure(monkeypatch: pytest.Mo
         assert isolation.try_out(None) == expected  # type: ignore[arg-type]
         isolation.close()
         assert isolation.child is None
+
+
+def test_the_process_that_is_apart_makes_integers_that_share_a_place(tmp_path: Path) -> None:
+    """Torch writes no place twice: all of a row that is expanded are one."""
+    payload = tmp_path / "bytes"
+    expected = torch.arange(4, dtype=torch.int32).expand(3, 4)
+    payload.write_bytes(expected.contiguous().numpy().tobytes())
+    given = {"dtype": "int32", "shape": [3, 4], "strides": [0, 1], "place": 32}
+    made = isolated._tensor(given, payload, "cpu", torch)
+    assert torch.equal(made, expected)
+    assert (made.stride(), made.data_ptr() % isolated.ALIGNMENT) == ((0, 1), 32)

@@ -160,7 +160,7 @@ def _launch(folder: Path, device: int, torch: Any) -> None:
             sizes.append(())
             strides.append(())
             continue
-        tensor = _tensor(each, folder / f"bytes{index}", device, torch)
+        tensor = _tensor(each, folder / f"bytes{index}", f"cuda:{device}", torch)
         kept.append(tensor)
         values.append(tensor.data_ptr())
         sizes.append(each["shape"])
@@ -177,17 +177,18 @@ def _launch(folder: Path, device: int, torch: Any) -> None:
     torch.cuda.synchronize(device)
 
 
-def _tensor(given: dict[str, Any], payload: Path, device: int, torch: Any) -> Any:
+def _tensor(given: dict[str, Any], payload: Path, place: str, torch: Any) -> Any:
     shape, strides, dtype = given["shape"], given["strides"], getattr(torch, given["dtype"])
     reach = 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
     size = torch.empty(0, dtype=dtype).element_size()
-    buffer = torch.zeros(reach * size + 2 * ALIGNMENT, dtype=torch.uint8, device=f"cuda:{device}")
+    buffer = torch.zeros(reach * size + 2 * ALIGNMENT, dtype=torch.uint8, device=place)
     shift = (given["place"] - buffer.data_ptr()) % ALIGNMENT
     tensor = torch.empty(0, dtype=dtype, device=buffer.device)
     tensor.set_(buffer.untyped_storage(), shift // size, shape, strides)
     if payload.exists() and math.prod(shape):
         flat = torch.frombuffer(bytearray(payload.read_bytes()), dtype=dtype)
-        tensor.copy_(flat.view(shape).to(buffer.device))
+        once = tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)  # torch writes no place twice
+        tensor[once].copy_(flat.view(shape)[once].to(buffer.device))
     elif dtype.is_floating_point and reach:
         line = torch.empty(0, dtype=dtype, device=buffer.device).set_(buffer.untyped_storage(), shift // size, (reach,))
         line.copy_(torch.rand(reach, device=buffer.device) - 0.5)
