@@ -200,6 +200,38 @@ def test_scopes_labels_and_percent_signs(device, run):
     assert (out.cpu().numpy() == np.array(want)).all()
 
 
+def seven_above_five(a):
+    return np.where(a > 5, 7, a).astype(np.int32)
+
+
+@warpjit
+def skipping(Out):
+    T.device_entry(launch=T.cuda.LaunchConfig(grid=1, block=32))
+    lane = T.cuda.lane_id()
+    text = """
+        .reg .pred p;
+        setp.gt.s32 p, %1, 5;
+        mov.u32 %0, %1;
+        @!p bra DONE;
+        mov.u32 %0, 7;
+        DONE:
+    """
+    for i in range(2):
+        Out[lane, i] = T.asm(text, "int32", lane, meaning=seven_above_five)
+
+
+def test_a_label_at_the_end(device, run):
+    out = torch.zeros(32, 2, dtype=torch.int32, device=device)
+    run(skipping, out)
+    expected = torch.arange(32).where(torch.arange(32) <= 5, torch.tensor(7)).int()
+    assert torch.equal(out.cpu(), torch.stack((expected, expected), dim=1))
+
+
+@pytest.mark.nvcc
+def test_a_label_at_the_end_is_assembled():
+    assert skipping.cubin(torch.zeros(32, 2, dtype=torch.int32), target="sm_90a").startswith(b"\x7fELF")
+
+
 def test_what_the_compiler_may_do_with_a_text():
     def asm_lines(body):
         text = warpjit(body).source(T.Tensor((32,), "int32"))

@@ -89,7 +89,7 @@ def shown(text: str) -> str:
 def _template(text: str, operands: Sequence[Operand]) -> str:
     """The text with holes for numbers, braces doubled."""
     bare = _COMMENT.sub(" ", text).strip()
-    if bare and not bare.endswith((";", "}")):
+    if bare and not bare.endswith((";", "}", ":")):  # a label may stand at the end
         raise InstructionError(f"expected a semicolon at the end of the text but got {bare[-1]!r}")
     holes = list(_holes(operands))
     used: set[int] = set()
