@@ -56,7 +56,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(20_000, 10, 10)
+        gc.set_threshold(20_000, 10, 50)
         gc.enable()
 
 
