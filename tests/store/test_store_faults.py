@@ -87,7 +87,7 @@ def test_a_killed_compiler_costs_one_more_compilation(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sixteen_processes_race_over_eight_kernels(tmp_path: Path) -> None:
-    kills = [turn % 16 if turn % 2 else -1 for turn in range(24)]
+    kills = [turn % 16 if turn % 2 else -1 for turn in range(50)]
     for turn, made in enumerate(forks_of_a_small_process("race", tmp_path, 16, 8, *kills)):
         assert set(made) == {f"kernel{index}" for index in range(8)}, turn
         assert sum(made.values()) <= 8 + (kills[turn] >= 0), turn
