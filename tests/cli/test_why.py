@@ -5,6 +5,7 @@ No compiler runs: entries are stored as a compilation would, and the toolkit is 
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -96,6 +97,8 @@ def edit(old: str, new: str, path: str = "script.py") -> None:
     text = Path(path).read_text()
     assert text.count(old) == 1
     Path(path).write_text(text.replace(old, new))
+    # In the same second, and as long as before, Python takes its bytecode for fresh.
+    Path(importlib.util.cache_from_source(str(Path(path).resolve()))).unlink(missing_ok=True)
 
 
 # ---- a field at a time ------------------------------------------------------------------------------------------
