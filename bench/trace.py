@@ -39,11 +39,14 @@ print((time.perf_counter() - start) * 1e3)
 """
 NAMES = "from warpjit import T, warpjit; T.float32"
 
+# The tracer is imported when the first kernel is traced: a figure of its own.
 COLD = """
+import warpjit.stages
 from bench.trace import SUBJECTS, traced
 print(traced(SUBJECTS[{!r}]()))
 """
 COLD_SIMULATION = """
+import warpjit.sim, warpjit.stages
 from bench.trace import simulated
 print(simulated())
 """
@@ -132,6 +135,7 @@ def run(settings: Settings, record: Record) -> None:
     note("example: simulate", partial(repeated, simulated), SIMULATE_LIMIT)
     note("import warpjit, after torch", partial(fresh, IMPORT.format("import warpjit")), IMPORT_LIMIT)
     note("the names a kernel needs, after torch", partial(fresh, IMPORT.format(NAMES)), IMPORT_LIMIT)
+    note("these and the tracer, after torch", partial(fresh, IMPORT.format("import warpjit.stages")))
 
 
 Repeated = Callable[[Callable[[], float], int], list[float]]
